@@ -17,7 +17,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -135,74 +134,13 @@ class Transfer {
   void CloseSend();
 
   // Over, one way or the other. What was received may still wait for Read().
-  bool done() const { return done_; }
+  bool done() const;
   // How it ended; CANCELLED while it is not done, which is what a cancelled reader sees.
   absl::Status result() const;
 
  private:
-  friend class CurlEngine;
-  enum class Want { kNothing, kHead, kChunk, kAll };
-
-  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
-  static size_t OnBody(char* data, size_t size, size_t count, void* self);
-  static size_t OnSend(char* data, size_t size, size_t count, void* self);
-  static int OnConnected(void* self, char* ip, char* local_ip, int port, int local_port);
-  static void OnTimer(void* self);
-
-  absl::Status Prepare();
-  void PrepareBody();
-  size_t TakeHeader(std::string_view line);
-  size_t TakeBody(std::string_view bytes);
-  size_t FillSend(char* data, size_t capacity);
-  bool Ready() const;     // is there what the reader wants?
-  bool Readable() const;  // has Read() something to give?
-  void Resume();
-  void ArmTimer();
-  absl::Duration IdleSince() const;
-  bool SendsOnce() const;
-  bool Paused() const { return read_paused_ || (send_paused_ && !send_closed_); }
-  void Touch() { last_activity_ = loop_.TurnStart(); }
-
-  // Called by the engine, outside of curl.
-  void OnCurlDone(int curl_code);
-  void Flush();  // resumes tasks; they may destroy this
-  void Stop(absl::Status result);
-
-  CurlEngine& engine_;
-  EventLoop& loop_;
-  HttpRequest request_;
-  void* easy_ = nullptr;         // CURL*
-  void* header_list_ = nullptr;  // curl_slist*
-  absl::Status result_;
-  bool done_ = false;
-  bool dirty_ = false;  // in the engine's list
-
-  int sends_ = 0;  // how often the request went out
-  bool resend_refused_ = false;
-  HttpHead head_;
-  size_t head_bytes_ = 0;
-  bool head_complete_ = false;
-  const char* refused_why_ = nullptr;  // we ended it inside a callback, and why
-
-  Want want_ = Want::kNothing;
-  std::deque<std::string> chunks_;  // all full but the last
-  std::string spare_;
-  size_t limit_ = 0;  // ReadAll's
-  bool read_paused_ = false;
-
-  std::vector<std::string_view> out_;
-  size_t out_index_ = 0;
-  size_t out_offset_ = 0;
-  int64_t sent_bytes_ = 0;
-  bool send_paused_ = false;
-  bool send_closed_ = false;
-
-  absl::Duration started_;
-  absl::Duration last_activity_;
-  Timer timer_;
-  Waiter reader_;
-  Waiter sender_;
-  bool* gone_ = nullptr;  // set while Flush runs
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // One exchange with small bodies.
