@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "bridge/net/http_headers.h"
+#include "bridge/net/http.h"
 
 namespace bridge {
 
