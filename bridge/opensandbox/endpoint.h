@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "bridge/net/http.h"
+#include "bridge/net/http_headers.h"
 
 namespace bridge {
 

@@ -2,10 +2,10 @@
 //
 // opensandbox/sandbox_directory.h — from a sandbox's id to its daemon, remembered.
 //
-// Resolving asks the lifecycle server for the record (state, incarnation, tenant) and the endpoint of
-// port 44772, prefers execd's own port over its proxy, and checks with /ping. The result is kept and
-// shared by all calls of the loop, so that a call to a known sandbox costs one request, not four.
-// What is kept is a hint: whoever finds the daemon silent calls Forget() and resolves again.
+// Resolving asks the lifecycle server for the record (state, incarnation, tenant) and the endpoint
+// of port 44772, prefers execd's own port over its proxy, and checks with /ping. The result is kept
+// and shared by all calls of the loop, so that a call to a known sandbox costs one request, not
+// four. What is kept is a hint: whoever finds the daemon silent calls Forget() and resolves again.
 //
 // One object per event loop; loop thread only.
 #pragma once
@@ -42,8 +42,8 @@ class SandboxDirectory {
                                                                 std::string sandbox_id,
                                                                 std::string incarnation) = 0;
 
-  // What to make of a request to the daemon that failed at the transport: forgets the sandbox, looks at
-  // its record and answers the better reason (paused, gone, expired), else `failure` as
+  // What to make of a request to the daemon that failed at the transport: forgets the sandbox,
+  // looks at its record and answers the better reason (paused, gone, expired), else `failure` as
   // SANDBOX_UNREACHABLE with the endpoint's host.
   virtual Task<absl::Status> Explain(CallContext context, std::string sandbox_id,
                                      absl::Status failure) = 0;

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// net/task.h — the coroutine vocabulary of the bridge: Task, Waiter, CancelSource, Spawn, RunBoth.
+//
+// A task is lazy, owns its frame and runs on one event loop's thread from its first step to its
+// last. Nothing throws: an exception that escapes a task ends the process. Locals clean up; a task
+// that was started must run to its end before it is destroyed (asserted), which is what
+// cancellation is for.
+//
+// Rules for everyone who writes a coroutine (why: docs/adr/0001-concurrency.md):
+//  - co_await inside an if/while condition only below a local variable of the outermost block
+//    (g++ 12 miscompiles it otherwise; tests/lint finds it), and never co_await f({a, b});
+//  - parameters by value, unless the caller provably outlives the task;
+//  - a lambda coroutine's captures live in the lambda: keep it alive (Spawn and RunBoth do);
+//  - Notify() and Cancel() resume a task inside the call, which may destroy you: last statement.
+#pragma once
+
+#include <cassert>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace bridge {
+
+class Waiter;
+
+// One signal for one task and the tasks that it awaits. Sticky: from Cancel() on every wait that
+// may be abandoned yields false, the one in flight and all later ones. It remembers nothing else.
+// Two tasks that wait at the same time need a source each.
+class CancelSource {
+ public:
+  CancelSource() = default;
+  CancelSource(const CancelSource&) = delete;
+  CancelSource& operator=(const CancelSource&) = delete;
+  ~CancelSource() { assert(waiting_ == nullptr); }
+
+  bool cancelled() const { return cancelled_; }
+  void Cancel();  // loop thread; resumes the wait in flight inside the call
+
+ private:
+  friend class Waiter;
+  bool cancelled_ = false;
+  Waiter* waiting_ = nullptr;
+};
+
+namespace internal {
+
+// A child that ends without having suspended goes back to its awaiter by a plain return; one that
+// did suspend resumes it from its final suspension. So a loop of awaits that are all ready needs no
+// stack. (Pure symmetric transfer does wherever the compiler makes no tail call of it.)
+struct PromiseBase {
+  std::coroutine_handle<> next;    // who awaits this task
+  CancelSource* cancel = nullptr;  // inherited from it
+  bool started = false;
+  bool suspended = false;  // the awaiter is suspended and wants to be resumed
+  bool ended = false;
+
+  struct Final {
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+      PromiseBase& promise = self.promise();
+      promise.ended = true;
+      return promise.suspended ? promise.next : std::noop_coroutine();
+    }
+    void await_resume() const noexcept {}
+  };
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  Final final_suspend() noexcept { return {}; }
+  [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+};
+
+template <class T>
+struct Promise : PromiseBase {
+  std::optional<T> value;
+  template <class U = T>
+  void return_value(U&& result) {
+    value.emplace(std::forward<U>(result));
+  }
+  T Take() { return *std::move(value); }
+};
+
+template <>
+struct Promise<void> : PromiseBase {
+  void return_void() noexcept {}
+  void Take() noexcept {}
+};
+
+}  // namespace internal
+
+// What a coroutine returns. It starts when it is awaited, once.
+template <class T = void>
+class [[nodiscard]] Task {
+ public:
+  struct promise_type : internal::Promise<T> {
+    Task get_return_object() {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+  };
+
+  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, {})) {}
+  Task& operator=(Task&&) = delete;
+  ~Task() {
+    if (!frame_) return;
+    assert(!frame_.promise().started || frame_.promise().ended);
+    frame_.destroy();
+  }
+
+  bool await_ready() const noexcept { return false; }
+  template <class Caller>
+  bool await_suspend(std::coroutine_handle<Caller> caller) noexcept {
+    promise_type& promise = frame_.promise();
+    assert(!promise.started);
+    promise.started = true;
+    promise.next = caller;
+    promise.cancel = caller.promise().cancel;
+    frame_.resume();
+    if (promise.ended) return false;
+    promise.suspended = true;
+    return true;
+  }
+  T await_resume() { return frame_.promise().Take(); }
+
+ private:
+  explicit Task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
+  std::coroutine_handle<promise_type> frame_;
+};
+
+// The one bridge from callbacks to coroutines. At most one task waits at a time (asserted), and a
+// Notify() that finds nobody waiting is forgotten: keep the condition elsewhere and wait in a loop.
+// Loop thread only; never Notify() from inside a library's callback (curl's, wslay's).
+class Waiter {
+ public:
+  Waiter() = default;
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+  ~Waiter() { assert(!waiting()); }
+
+  class [[nodiscard]] Op {
+   public:
+    Op(Waiter& waiter, bool cancellable) : waiter_(waiter), cancellable_(cancellable) {}
+    bool await_ready() const noexcept { return false; }
+    template <class Caller>
+    bool await_suspend(std::coroutine_handle<Caller> caller) noexcept {
+      CancelSource* source = cancellable_ ? caller.promise().cancel : nullptr;
+      cancelled_ = source != nullptr && source->cancelled();
+      if (!cancelled_) waiter_.Suspend(caller, source);
+      return !cancelled_;
+    }
+    bool await_resume() const noexcept { return !cancelled_ && waiter_.value_; }
+
+   private:
+    Waiter& waiter_;
+    const bool cancellable_;
+    bool cancelled_ = false;
+  };
+
+  // Suspends until Notify(v) and yields v; yields false when the task is or gets cancelled.
+  Op Wait() { return Op(*this, true); }
+  // For what must not be abandoned, because somebody else holds a pointer into our frame.
+  Op WaitUncancellable() { return Op(*this, false); }
+
+  bool waiting() const { return static_cast<bool>(task_); }
+
+  // Resumes the waiting task inside the call. The caller's last statement.
+  void Notify(bool value) {
+    if (!task_) return;
+    value_ = value;
+    if (source_ != nullptr) std::exchange(source_, nullptr)->waiting_ = nullptr;
+    std::exchange(task_, {}).resume();
+  }
+
+ private:
+  void Suspend(std::coroutine_handle<> task, CancelSource* source) {
+    assert(!task_);
+    assert(source == nullptr || source->waiting_ == nullptr);
+    task_ = task;
+    source_ = source;
+    if (source != nullptr) source->waiting_ = this;
+  }
+
+  std::coroutine_handle<> task_;
+  CancelSource* source_ = nullptr;
+  bool value_ = false;
+};
+
+inline void CancelSource::Cancel() {
+  if (std::exchange(cancelled_, true)) return;
+  if (waiting_ != nullptr) waiting_->Notify(false);
+}
+
+// `co_await Cancelled()`: was the running task cancelled? Never suspends.
+class [[nodiscard]] Cancelled {
+ public:
+  bool await_ready() const noexcept { return false; }
+  template <class Caller>
+  bool await_suspend(std::coroutine_handle<Caller> caller) noexcept {
+    const CancelSource* source = caller.promise().cancel;
+    cancelled_ = source != nullptr && source->cancelled();
+    return false;
+  }
+  bool await_resume() const noexcept { return cancelled_; }
+
+ private:
+  bool cancelled_ = false;
+};
+
+namespace internal {
+
+struct Detached {
+  struct promise_type {
+    CancelSource* cancel;
+    template <class Body, class Done>
+    promise_type(CancelSource* source, Body&, Done&) : cancel(source) {}
+    Detached get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+template <class Body, class Done>
+Detached RunDetached([[maybe_unused]] CancelSource* source, Body body, Done done) {
+  co_await body();
+  done();
+}
+
+}  // namespace internal
+
+// Starts `body`, a callable that returns Task<void>, at once on the calling loop thread. `done()`
+// runs after the task's frame is gone; both callables live until done() has returned. `source` may
+// be null (never cancelled) and must otherwise outlive the task.
+template <class Body, class Done>
+void Spawn(CancelSource* source, Body body, Done done) {
+  internal::RunDetached(source, std::move(body), std::move(done));
+}
+
+// Runs two bodies side by side and returns when both have ended. As soon as one ends, or the caller
+// is cancelled, the other one is cancelled. For relays: two pumps, the first to stop stops both.
+template <class A, class B>
+Task<void> RunBoth(A a, B b) {
+  CancelSource stop_a;
+  CancelSource stop_b;
+  Waiter ended;
+  int running = 2;
+  auto done = [&running, &ended] {
+    --running;
+    ended.Notify(true);
+  };
+  Spawn(&stop_a, [&a] { return a(); }, done);
+  Spawn(&stop_b, [&b] { return b(); }, done);
+  if (running == 2) (void)co_await ended.Wait();
+  stop_a.Cancel();
+  stop_b.Cancel();
+  while (running > 0) (void)co_await ended.WaitUncancellable();
+}
+
+}  // namespace bridge

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/daemon_client.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+
+namespace bridge {
+namespace {
+
+// Enough for an answer of a daemon that is alive; a paused sandbox accepts and never answers.
+constexpr absl::Duration kSmallAnswerTimeout = absl::Seconds(10);
+
+std::string CodeOf(std::string_view body) {
+  const auto object = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return "";
+  const auto code = object.find("code");
+  return code != object.end() && code->is_string() ? code->get<std::string>() : "";
+}
+
+ErrorReason ReasonOfDaemonStatus(int status) {
+  switch (status) {
+    case 400:
+    case 413:
+    case 422:
+      return ErrorReason::ERROR_REASON_UPSTREAM_REJECTED;
+    case 401:
+      return ErrorReason::ERROR_REASON_UPSTREAM_UNAUTHENTICATED;
+    case 403:
+      return ErrorReason::ERROR_REASON_UPSTREAM_PERMISSION_DENIED;
+    case 409:
+      return ErrorReason::ERROR_REASON_CONFLICT;
+    case 429:
+      return ErrorReason::ERROR_REASON_QUOTA_EXCEEDED;
+    case 501:
+      return ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE;
+    case 502:
+    case 503:
+    case 504:
+      return ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE;
+    default:
+      return status >= 500 ? ErrorReason::ERROR_REASON_UPSTREAM_FAILED
+                           : ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL;
+  }
+}
+
+}  // namespace
+
+std::string QueryEscape(std::string_view text) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size() + 16);
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    const bool plain = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9') ||
+                       u == '-' || u == '_' || u == '.' || u == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      out += kHex[u >> 4];
+      out += kHex[u & 15];
+    }
+  }
+  return out;
+}
+
+HttpRequest DaemonClient::Request(const CallContext& context, const Daemon& daemon,
+                                  std::string_view method, std::string_view target,
+                                  absl::Duration limit) const {
+  HttpRequest request;
+  request.method = std::string(method);
+  request.url = daemon.endpoint.url + std::string(target);
+  request.headers = daemon.endpoint.headers;
+  if (daemon.endpoint.through_server && !context.api_key.empty()) {
+    request.headers.Set("OPEN-SANDBOX-API-KEY", context.api_key);
+  }
+  if (!context.traceparent.empty()) request.headers.Set("traceparent", context.traceparent);
+  request.total_timeout = limit;
+  if (context.deadline != absl::InfiniteDuration()) {
+    const absl::Duration left = context.deadline - http_.loop().Now();
+    request.total_timeout = std::min(limit, std::max(left, absl::Milliseconds(1)));
+  }
+  return request;
+}
+
+Task<absl::StatusOr<HttpResponse>> DaemonClient::Fetch(CallContext context,
+                                                       std::shared_ptr<Daemon> daemon,
+                                                       HttpRequest request, size_t max_body_bytes) {
+  absl::StatusOr<HttpResponse> response =
+      co_await bridge::Fetch(http_, std::move(request), max_body_bytes);
+  const bool cancelled = co_await Cancelled();
+  if (response.ok() || cancelled) co_return response;
+  co_return co_await directory_.Explain(std::move(context), daemon->sandbox_id, response.status());
+}
+
+Task<absl::StatusOr<std::string>> DaemonClient::ReadSmallFile(CallContext context,
+                                                              std::shared_ptr<Daemon> daemon,
+                                                              std::string path, size_t max_bytes) {
+  HttpRequest request = Request(context, *daemon, "GET",
+                                "/files/download?path=" + QueryEscape(path), kSmallAnswerTimeout);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await Fetch(context, daemon, std::move(request), max_bytes));
+  if (response.status == 200 || response.status == 206) co_return std::move(response.body);
+  if (response.status == 404) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PATH_NOT_FOUND, "no such file in the sandbox");
+  }
+  co_return DaemonError(response, "read a file");
+}
+
+absl::Status DaemonError(const HttpResponse& response, std::string_view what) {
+  const ErrorReason reason = ReasonOfDaemonStatus(response.status);
+  ErrorDetails details;
+  details.metadata["upstream_status"] = std::to_string(response.status);
+  if (const std::string code = CodeOf(response.body); !code.empty()) {
+    details.metadata["upstream_code"] = code.substr(0, 64);
+  }
+  if (response.status == 401 || response.status == 403) details.metadata["hop"] = "sandbox";
+  return MakeError(reason,
+                   "the sandbox's daemon refused to " + std::string(what) + " (status " +
+                       std::to_string(response.status) + ")",
+                   std::move(details));
+}
+
+}  // namespace bridge

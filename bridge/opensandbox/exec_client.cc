@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/exec_client.h"
+
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/random.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_files.h"
+#include "bridge/opensandbox/exec_frames.h"
+#include "bridge/opensandbox/exec_lines.h"
+#include "bridge/opensandbox/exec_own.h"
+#include "bridge/opensandbox/exec_status.h"
+#include "bridge/opensandbox/multipart.h"
+#include "bridge/opensandbox/remote_command.h"
+
+namespace bridge {
+namespace {
+
+constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr absl::Duration kUploadLimit = absl::Seconds(60);
+constexpr absl::Duration kKillLimit = absl::Seconds(30);
+constexpr size_t kMaxPasswd = 1 << 20;
+constexpr size_t kMaxSmallBody = 64 * 1024;
+constexpr int kSigTerm = 15;
+constexpr int kSigKill = 9;
+
+absl::Status Unsupported(std::string_view feature, std::string_view why) {
+  return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE, why,
+                   {.metadata = {{"feature", std::string(feature)}}});
+}
+
+// The request never reached anybody, because what was remembered of the sandbox is no longer true.
+bool NeverArrived(const absl::Status& status) {
+  return !status.ok() && MetadataOf(status)["phase"] == "connect";
+}
+
+// An exec that ended before it began.
+class FailedExec final : public Exec {
+ public:
+  FailedExec(SpawnFailed why, std::string incarnation) : why_(std::move(why)) {
+    incarnation_ = std::move(incarnation);
+  }
+  Task<absl::Status> Next(ExecBatch* batch, absl::Duration) override {
+    *batch = {};
+    if (told_) {
+      batch->drained = true;
+    } else {
+      batch->exited = why_;
+    }
+    told_ = true;
+    co_return absl::OkStatus();
+  }
+  void Skip(StreamId) override {}
+
+ private:
+  const SpawnFailed why_;
+  bool told_ = false;
+};
+
+std::unique_ptr<Exec> ArgumentsTooLong(const Daemon& daemon) {
+  return std::make_unique<FailedExec>(
+      SpawnFailed{SpawnFailed::Kind::kArgumentsTooLong, "argument list too long"},
+      daemon.incarnation);
+}
+
+// Whoever drops this while it holds a command hands the command to the background to be killed, so
+// that no exit of Start() can lose one.
+struct StartingCommand {
+  ExecParts parts;
+  std::unique_ptr<RemoteCommand> command;
+  std::optional<ExecFolder> folder;
+  bool kill = true;
+  bool stdin_uploaded = false;
+
+  ~StartingCommand() {
+    if (command == nullptr || command->refused() || !kill) return;
+    parts.background.Start(
+        "kill a command",
+        [parts = parts.ForBackground(kKillLimit), folder = folder, uploaded = stdin_uploaded,
+         command = std::shared_ptr<RemoteCommand>(std::move(command))]() mutable -> Task<void> {
+          co_await KillRemoteCommand(parts, std::move(command), folder, uploaded);
+        });
+  }
+};
+
+}  // namespace
+
+Task<absl::StatusOr<ExecClient::Place>> ExecClient::Find(CallContext context, ExecTarget target) {
+  CO_ASSIGN_OR_RETURN(
+      std::shared_ptr<Daemon> daemon,
+      co_await client_.directory().Resolve(context, target.sandbox_id, target.incarnation));
+  absl::StatusOr<std::shared_ptr<DaemonCapabilities>> capabilities =
+      co_await ProbeDaemon(client_, context, daemon);
+  if (!capabilities.ok()) co_return capabilities.status();
+  co_return Place{{client_, background_, std::move(context), std::move(daemon)},
+                  *std::move(capabilities)};
+}
+
+Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Start(CallContext context,
+                                                              ExecTarget target, ExecSpec spec,
+                                                              absl::Duration heartbeat) {
+  // What is remembered of a sandbox may be out of date (resumed elsewhere): once more, afresh.
+  absl::Status failure;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    absl::StatusOr<Place> place = co_await Find(context, target);
+    failure = place.status();
+    if (place.ok()) {
+      absl::StatusOr<std::unique_ptr<Exec>> exec =
+          co_await StartOn(*std::move(place), spec, heartbeat);
+      if (exec.ok()) co_return exec;
+      failure = exec.status();
+    }
+    const bool cancelled = co_await Cancelled();
+    if (cancelled || !NeverArrived(failure)) break;
+    client_.directory().Forget(target.sandbox_id);
+  }
+  co_return failure;
+}
+
+Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartOn(Place place, ExecSpec spec,
+                                                                absl::Duration heartbeat) {
+  if (!place.capabilities->own()) co_return co_await StartStock(std::move(place), std::move(spec));
+  auto exec = std::make_unique<OwnExec>(place.parts, spec, heartbeat);
+  absl::Status status = co_await exec->Begin();
+  if (status.ok()) co_return std::unique_ptr<Exec>(std::move(exec));
+  const bool cancelled = co_await Cancelled();
+  const ErrorReason reason = ReasonOf(status);
+  const bool transport = reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
+                         reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
+  if (cancelled || !transport || NeverArrived(status)) co_return status;
+  co_return co_await client_.directory().Explain(place.parts.context,
+                                                 place.parts.daemon->sandbox_id, status);
+}
+
+Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(Place place, ExecSpec spec) {
+  ExecParts& parts = place.parts;
+  const bool exact = !place.capabilities->scratch.empty() && spec.fidelity != ExecFidelity::kLines;
+  if (!exact && spec.fidelity == ExecFidelity::kBytes) {
+    co_return Unsupported("exec.bytes",
+                          "nothing in this sandbox is writable, so that output can only be had as "
+                          "lines; ask for fidelity BEST or LINES");
+  }
+  if (!exact && !spec.stdin_bytes.empty()) {
+    co_return Unsupported("exec.stdin", "input needs a writable directory in the sandbox");
+  }
+  CommandRequest request;
+  if (spec.user.set()) {
+    CO_ASSIGN_OR_RETURN(
+        std::string passwd,
+        co_await client_.ReadSmallFile(parts.context, parts.daemon, "/etc/passwd", kMaxPasswd));
+    CO_ASSIGN_OR_RETURN(StockUser user, ResolveUser(spec.user, passwd));
+    request.uid = user.uid;
+    request.gid = user.gid;
+    request.env = std::move(user.env);
+  }
+  for (auto& variable : spec.env) request.env.push_back(std::move(variable));
+  request.timeout = spec.timeout;
+
+  StartingCommand starting{parts, nullptr, std::nullopt, !spec.detach_on_disconnect};
+  ExecId id{.route = ExecId::Route::kLines, .timeout = spec.timeout};
+  if (exact) {
+    id.route = ExecId::Route::kFiles;
+    id.nonce = RandomHex(16);
+    starting.folder.emplace(place.capabilities->scratch, id.nonce);
+    starting.stdin_uploaded = spec.stdin_bytes.size() > kMaxInlineStdinBytes;
+    if (starting.stdin_uploaded) {
+      CO_RETURN_IF_ERROR(co_await UploadStdin(parts, starting.folder->uploaded_stdin(),
+                                              std::move(spec.stdin_bytes)));
+    }
+    request.command = RedirectScript(spec, *starting.folder, starting.stdin_uploaded);
+  } else {
+    request.command = PlainScript(spec);
+  }
+  if (request.command.size() > kMaxScriptBytes) co_return ArgumentsTooLong(*parts.daemon);
+
+  starting.command = std::make_unique<RemoteCommand>(client_, parts.context, parts.daemon, request);
+  const absl::Status status = co_await starting.command->AwaitId();
+  if (!status.ok()) {
+    const bool cancelled = co_await Cancelled();
+    if (NeverArrived(status)) starting.kill = false;
+    if (cancelled || NeverArrived(status) || starting.command->refused()) co_return status;
+    co_return co_await client_.directory().Explain(parts.context, parts.daemon->sandbox_id, status);
+  }
+  id.command_id = starting.command->id();
+  const auto on_drop = starting.kill ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach;
+  if (exact) {
+    co_return std::make_unique<FileExec>(parts, std::move(starting.command), *starting.folder,
+                                         std::move(id), on_drop, starting.stdin_uploaded);
+  }
+  co_return std::make_unique<LineExec>(parts, std::move(starting.command), std::move(id),
+                                       starting.kill);
+}
+
+// World-readable, since the command may have another user; its name cannot be guessed, and the
+// command's shell removes it as soon as it is open.
+Task<absl::Status> ExecClient::UploadStdin(ExecParts parts, std::string path, std::string bytes) {
+  constexpr int kReadableByAll = 0644;
+  MultipartUpload upload(path, kReadableByAll);
+  HttpRequest request =
+      client_.Request(parts.context, *parts.daemon, "POST", "/files/upload", kUploadLimit);
+  request.headers.Set("Content-Type", upload.content_type());
+  request.body = upload.preamble() + bytes + upload.epilogue();
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await client_.Fetch(parts.context, parts.daemon, std::move(request), kMaxSmallBody));
+  if (response.status == 200) co_return absl::OkStatus();
+  co_return DaemonError(response, "take a command's input");
+}
+
+Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Attach(
+    CallContext context, ExecTarget target, std::string exec_id, int64_t stdout_offset,
+    int64_t stderr_offset, bool kill_on_drop, absl::Duration heartbeat) {
+  CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
+  CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
+  if (id.route == ExecId::Route::kOwn) {
+    auto exec = std::make_unique<OwnExec>(place.parts, id, stdout_offset, stderr_offset,
+                                          kill_on_drop, heartbeat);
+    CO_RETURN_IF_ERROR(co_await exec->Begin());
+    co_return std::unique_ptr<Exec>(std::move(exec));
+  }
+  if (id.route == ExecId::Route::kLines) {
+    co_return Unsupported("exec.attach", "output of a command that was run as lines is not kept");
+  }
+  // Ask first: an id that the daemon does not know is an error, not an exec without output.
+  CO_ASSIGN_OR_RETURN(
+      CommandStatus status,
+      co_await FetchCommandStatus(client_, place.parts.context, place.parts.daemon, id.command_id));
+  (void)status;
+  const ExecFolder folder(place.capabilities->scratch, id.nonce);
+  co_return std::make_unique<FileExec>(
+      place.parts, folder, std::move(id),
+      kill_on_drop ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach, stdout_offset,
+      stderr_offset);
+}
+
+Task<absl::StatusOr<ExecSignalResult>> ExecClient::Signal(CallContext context, ExecTarget target,
+                                                          std::string exec_id, int signal) {
+  CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
+  CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
+  if (id.route == ExecId::Route::kOwn) {
+    co_return co_await SignalOwn(std::move(place), std::move(id), signal);
+  }
+  co_return co_await SignalStock(std::move(place), std::move(id), signal);
+}
+
+Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalOwn(Place place, ExecId id, int signal) {
+  HttpRequest request =
+      client_.Request(place.parts.context, *place.parts.daemon, "POST",
+                      "/v1/exec/" + QueryEscape(id.command_id) + "/signal", kSmallLimit);
+  request.headers.Set("Content-Type", "application/json");
+  request.body = "{\"signal\":" + std::to_string(signal) + ",\"to\":\"group\"}";
+  request.resend = Resend::kNever;
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await client_.Fetch(place.parts.context, place.parts.daemon,
+                                             std::move(request), kMaxSmallBody));
+  if (response.status != 200) co_return ParseExecRefusal(response.status, response.body).status;
+  co_return ExecSignalResult{.delivery_confirmed = true};
+}
+
+Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalStock(Place place, ExecId id, int signal) {
+  const ExecParts& parts = place.parts;
+  // The status keeps the signal from a foreign process that got the number meanwhile.
+  CO_ASSIGN_OR_RETURN(
+      CommandStatus status,
+      co_await FetchCommandStatus(client_, parts.context, parts.daemon, id.command_id));
+  if (!status.running) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "the command has ended");
+  }
+  if (id.route == ExecId::Route::kFiles) {
+    const ExecFolder folder(place.capabilities->scratch, id.nonce);
+    CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, parts.context, parts.daemon,
+                                                     SignalScript(folder, signal), nullptr));
+    if (code == 0) co_return ExecSignalResult{.delivery_confirmed = true};
+    if (code == 3) {
+      co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "the command has ended");
+    }
+  }
+  if (signal != kSigTerm && signal != kSigKill) {
+    co_return Unsupported("exec.signal",
+                          "this command can be sent SIGTERM or SIGKILL only: its process id is not "
+                          "known");
+  }
+  CO_RETURN_IF_ERROR(
+      co_await InterruptCommand(client_, parts.context, parts.daemon, id.command_id));
+  co_return ExecSignalResult{.delivery_confirmed = true, .ended = true};
+}
+
+Task<absl::StatusOr<ExecInfo>> ExecClient::Get(CallContext context, ExecTarget target,
+                                               std::string exec_id) {
+  CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
+  CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
+  if (id.route == ExecId::Route::kOwn) {
+    co_return co_await GetOwn(std::move(place), std::move(id));
+  }
+  co_return co_await GetStock(std::move(place), std::move(id));
+}
+
+Task<absl::StatusOr<ExecInfo>> ExecClient::GetOwn(Place place, ExecId id) {
+  HttpRequest request = client_.Request(place.parts.context, *place.parts.daemon, "GET",
+                                        "/v1/exec/" + QueryEscape(id.command_id), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await client_.Fetch(place.parts.context, place.parts.daemon,
+                                             std::move(request), kMaxSmallBody));
+  if (response.status != 200) co_return ParseExecRefusal(response.status, response.body).status;
+  CO_ASSIGN_OR_RETURN(ExecRecord record, ParseExecRecord(response.body));
+  ExecInfo info{.running = record.running,
+                .started_at = record.started_at,
+                .finished_at = record.finished_at,
+                .stdout_bytes = record.stdout_bytes,
+                .stderr_bytes = record.stderr_bytes};
+  if (record.exited) info.outcome = record.exited->outcome;
+  co_return info;
+}
+
+Task<absl::StatusOr<ExecInfo>> ExecClient::GetStock(Place place, ExecId id) {
+  const ExecParts& parts = place.parts;
+  CO_ASSIGN_OR_RETURN(
+      CommandStatus status,
+      co_await FetchCommandStatus(client_, parts.context, parts.daemon, id.command_id));
+  ExecInfo info{.running = status.running,
+                .started_at = status.started_at,
+                .finished_at = status.finished_at};
+  if (id.route == ExecId::Route::kLines) info.fidelity = ExecFidelity::kLines;
+  if (status.running) co_return info;
+  Outcome outcome = OutcomeOfStatus(status);
+  if (const auto* signalled = std::get_if<Signalled>(&outcome)) {
+    outcome = WithTimeout(*signalled, id.timeout, RanFor(status, absl::ZeroDuration()));
+  }
+  const auto* exit = std::get_if<ExitCode>(&outcome);
+  if (exit != nullptr && (exit->code == 126 || exit->code == 127) &&
+      id.route == ExecId::Route::kFiles) {
+    const ExecFolder folder(place.capabilities->scratch, id.nonce);
+    absl::StatusOr<std::string> marker =
+        co_await client_.ReadSmallFile(parts.context, parts.daemon, folder.failed(), 64);
+    if (marker.ok()) outcome = OutcomeOfFailedStart(*marker);
+  }
+  info.outcome = std::move(outcome);
+  co_return info;
+}
+
+}  // namespace bridge

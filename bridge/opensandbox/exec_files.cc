@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/exec_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_status.h"
+#include "bridge/opensandbox/file_codec.h"
+
+namespace bridge {
+namespace {
+
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
+constexpr absl::Duration kLongestInterval = absl::Seconds(1);
+constexpr double kSlowDown = 1.6;
+constexpr absl::Duration kStatusInterval = absl::Milliseconds(200);
+constexpr absl::Duration kLookLimit = absl::Seconds(5);
+// A daemon that cannot be reached for so long has lost the command.
+constexpr absl::Duration kUnreachable = absl::Seconds(10);
+// Between the daemon's clock that kills and ours.
+constexpr absl::Duration kIdle = absl::Seconds(30);
+
+}  // namespace
+
+FileExec::FileExec(ExecParts parts, std::unique_ptr<RemoteCommand> command, ExecFolder folder,
+                   ExecId id, OnDrop on_drop, bool stdin_uploaded)
+    : parts_(std::move(parts)),
+      command_(std::move(command)),
+      folder_(std::move(folder)),
+      exec_id_(std::move(id)),
+      on_drop_(on_drop),
+      stdin_uploaded_(stdin_uploaded),
+      outputs_{{{StreamId::kStdout, folder_.out()}, {StreamId::kStderr, folder_.err()}}},
+      started_(parts_.loop().Now()),
+      interval_(kShortestInterval) {
+  id_ = FormatExecId(exec_id_);
+  incarnation_ = parts_.daemon->incarnation;
+}
+
+FileExec::FileExec(ExecParts parts, ExecFolder folder, ExecId id, OnDrop on_drop,
+                   int64_t stdout_offset, int64_t stderr_offset)
+    : FileExec(std::move(parts), nullptr, std::move(folder), std::move(id), on_drop, false) {
+  outputs_[0].offset = stdout_offset;
+  outputs_[1].offset = stderr_offset;
+}
+
+FileExec::~FileExec() {
+  for (Output& output : outputs_) output.download.reset();
+  const bool over = reported_ && drained_;
+  if (over && command_ == nullptr) return;  // attached: others may want the files still
+  if (over && on_drop_ == OnDrop::kKill) {
+    parts_.background.Start("remove the files of an exec",
+                            [parts = parts_.ForBackground(kIdle), folder = folder_,
+                             uploaded = stdin_uploaded_]() -> Task<void> {
+                              co_await RemoveExecFolder(parts, folder, uploaded);
+                            });
+    return;
+  }
+  if (over || on_drop_ == OnDrop::kDetach) return;
+  parts_.background.Start(
+      "kill a command",
+      [parts = parts_.ForBackground(kIdle), folder = folder_, id = exec_id_,
+       uploaded = stdin_uploaded_,
+       command = std::shared_ptr<RemoteCommand>(std::move(command_))]() mutable -> Task<void> {
+        if (command != nullptr) {
+          co_await KillRemoteCommand(parts, std::move(command), folder, uploaded);
+        } else {
+          (void)co_await InterruptCommand(parts.client, parts.context, parts.daemon, id.command_id);
+          (void)co_await RunScript(parts.client, parts.context, parts.daemon,
+                                   SignalScript(folder, 9), nullptr);
+          co_await RemoveExecFolder(parts, folder, uploaded);
+        }
+      });
+}
+
+void FileExec::Skip(StreamId stream) {
+  Output& output = outputs_[stream == StreamId::kStdout ? 0 : 1];
+  output.skip = true;
+  output.download.reset();
+}
+
+bool FileExec::Downloading() const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [](const Output& output) { return output.download != nullptr; });
+}
+
+Task<absl::Status> FileExec::Next(ExecBatch* batch, absl::Duration patience) {
+  *batch = {};
+  const absl::Duration until = parts_.loop().Now() + patience;
+  bool more = true;
+  while (more) {
+    absl::Status status = co_await Fill(batch, until);
+    const bool cancelled = co_await Cancelled();
+    if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+    if (!status.ok()) status = co_await Forgive(std::move(status));
+    if (!status.ok()) co_return status;
+    const bool something = !batch->outputs.empty() || batch->exited || batch->drained;
+    more = !something && parts_.loop().Now() < until;
+  }
+  co_return absl::OkStatus();
+}
+
+// One step towards the next thing to report.
+Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
+  if (Downloading()) {
+    for (Output& output : outputs_) {
+      while (output.download != nullptr && batch->bytes() < kExecBatchBytes) {
+        CO_RETURN_IF_ERROR(co_await ReadDownload(output, batch));
+      }
+    }
+    co_return absl::OkStatus();
+  }
+  if (outcome_ && !reported_) co_return co_await Ended(batch);
+  if (outcome_ && !final_) {
+    CO_RETURN_IF_ERROR(co_await LookAtSizes());
+    final_ = true;
+    for (Output& output : outputs_) {
+      if (!output.skip && output.offset < output.size) StartDownload(output);
+    }
+    co_return absl::OkStatus();
+  }
+  if (outcome_) {
+    batch->drained = drained_ = true;
+    batch->stdout_bytes = std::max(outputs_[0].size, outputs_[0].offset);
+    batch->stderr_bytes = std::max(outputs_[1].size, outputs_[1].offset);
+    batch->lossy = lossy_;
+    co_return absl::OkStatus();
+  }
+  CO_RETURN_IF_ERROR(co_await Wait(until));
+  if (outcome_) co_return absl::OkStatus();
+  CO_RETURN_IF_ERROR(co_await LookAtSizes());
+  bool grew = false;
+  for (Output& output : outputs_) {
+    if (output.skip || output.offset >= output.size) continue;
+    grew = true;
+    StartDownload(output);
+  }
+  interval_ = grew ? kShortestInterval : std::min(interval_ * kSlowDown, kLongestInterval);
+  co_return absl::OkStatus();
+}
+
+// Waits for the command's end, at most for the present interval.
+Task<absl::Status> FileExec::Wait(absl::Duration until) {
+  const absl::Duration wait =
+      std::clamp(until - parts_.loop().Now(), absl::ZeroDuration(), interval_);
+  if (command_ != nullptr && !command_->broken()) {
+    (void)co_await RunWithin(parts_.loop(), wait, [this] { return WatchStream(); });
+    if (command_->ended()) {
+      outcome_ = command_->ended();
+      ran_for_ = Elapsed();
+    }
+    co_return absl::OkStatus();
+  }
+  const bool slept = co_await parts_.loop().Sleep(wait);
+  if (!slept || parts_.loop().Now() < next_status_) co_return absl::OkStatus();
+  next_status_ = parts_.loop().Now() + std::max(kStatusInterval, interval_);
+  co_return co_await LookAtStatus();
+}
+
+Task<void> FileExec::WatchStream() {
+  std::vector<CommandEvent> ignored;  // what the shell itself prints: nothing, normally
+  bool more = true;
+  while (more) more = co_await command_->ReadEvents(&ignored);
+}
+
+Task<absl::Status> FileExec::LookAtStatus() {
+  absl::StatusOr<CommandStatus> status = co_await FetchCommandStatus(
+      parts_.client, parts_.context, parts_.daemon, exec_id_.command_id);
+  if (!status.ok()) {
+    if (ReasonOf(status.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) {
+      outcome_ = Lost{"the sandbox's daemon no longer knows the command", true};
+      lossy_ = true;
+      co_return absl::OkStatus();
+    }
+    co_return status.status();
+  }
+  failing_since_ = absl::InfiniteDuration();
+  if (status->running) co_return absl::OkStatus();
+  outcome_ = OutcomeOfStatus(*status);
+  ran_for_ = RanFor(*status, Elapsed());
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> FileExec::LookAtSizes() {
+  HttpRequest request = parts_.client.Request(parts_.context, *parts_.daemon, "GET",
+                                              "/files/info?path=" + QueryEscape(outputs_[0].path) +
+                                                  "&path=" + QueryEscape(outputs_[1].path),
+                                              kLookLimit);
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await parts_.client.Fetch(parts_.context, parts_.daemon, std::move(request), 64 * 1024));
+  failing_since_ = absl::InfiniteDuration();
+  // Not there yet: the shell is still at its first lines. Not there at the end: see FinalOutcome.
+  if (response.status == 404) co_return absl::OkStatus();
+  if (response.status != 200) co_return DaemonError(response, "look at an exec's output");
+  for (Output& output : outputs_) {
+    CO_ASSIGN_OR_RETURN(output.size, ParseFileSize(response.body, output.path));
+    if (output.size < output.offset) lossy_ = true;  // the command cut its own output
+  }
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> FileExec::Ended(ExecBatch* batch) {
+  CO_ASSIGN_OR_RETURN(batch->exited, co_await FinalOutcome());
+  outcome_ = batch->exited;
+  batch->ran_for = ran_for_;
+  reported_ = true;
+  co_return absl::OkStatus();
+}
+
+// What the daemon's word on the end means, given how the command was started.
+Task<absl::StatusOr<Outcome>> FileExec::FinalOutcome() {
+  const Outcome said = *outcome_;
+  if (const auto* signalled = std::get_if<Signalled>(&said)) {
+    co_return WithTimeout(*signalled, exec_id_.timeout, ran_for_);
+  }
+  const auto* exit = std::get_if<ExitCode>(&said);
+  if (exit == nullptr || exit->code < 125 || exit->code > 127) co_return said;
+  if (exit->code == 125) {
+    absl::StatusOr<std::string> out =
+        co_await parts_.client.ReadSmallFile(parts_.context, parts_.daemon, folder_.pid(), 64);
+    if (out.ok() || ReasonOf(out.status()) != ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
+      co_return said;
+    }
+    parts_.daemon->probed = nullptr;  // its scratch directory is no longer one
+    co_return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
+                        "exact output needs a private folder in the sandbox, and none can be made",
+                        {.metadata = {{"feature", "exec.bytes"}}});
+  }
+  absl::StatusOr<std::string> marker =
+      co_await parts_.client.ReadSmallFile(parts_.context, parts_.daemon, folder_.failed(), 64);
+  if (marker.ok()) co_return OutcomeOfFailedStart(*marker);
+  co_return said;
+}
+
+void FileExec::StartDownload(Output& output) {
+  HttpRequest request = parts_.client.Request(parts_.context, *parts_.daemon, "GET",
+                                              "/files/download?path=" + QueryEscape(output.path),
+                                              absl::InfiniteDuration());
+  if (output.offset > 0) {
+    request.headers.Set("Range", "bytes=" + std::to_string(output.offset) + "-");
+  }
+  request.idle_timeout = kIdle;
+  request.chunk_bytes = kExecBatchBytes;
+  request.max_chunks = 2;
+  request.receive_buffer = std::min<size_t>(
+      256 * 1024, std::max<size_t>(16 * 1024, static_cast<size_t>(output.size - output.offset)));
+  output.head_seen = false;
+  output.download = std::make_unique<Transfer>(parts_.client.http(), std::move(request));
+}
+
+Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
+  if (!output.head_seen) {
+    absl::StatusOr<HttpHead> head = co_await output.download->Head();
+    absl::Status status = head.ok() ? TakeHead(output, *head) : head.status();
+    if (!status.ok()) {
+      output.download.reset();
+      co_return status;
+    }
+    output.head_seen = true;
+    if (head->status == 416) {
+      output.download.reset();
+      co_return absl::OkStatus();
+    }
+  }
+  std::string chunk;
+  const bool more = co_await output.download->Read(&chunk);
+  if (more) {
+    const auto size = static_cast<int64_t>(chunk.size());
+    batch->outputs.push_back({output.stream, std::move(chunk), output.offset});
+    output.offset += size;
+    output.size = std::max(output.size, output.offset);
+    co_return absl::OkStatus();
+  }
+  const absl::Status result = output.download->result();
+  output.download.reset();  // what is missing is asked for again, from `offset` on
+  if (!result.ok() && final_) final_ = false;
+  co_return result;
+}
+
+absl::Status FileExec::TakeHead(Output& output, const HttpHead& head) {
+  if (head.status == 206 || head.status == 416) return absl::OkStatus();
+  if (head.status == 200 && output.offset == 0) return absl::OkStatus();
+  if (head.status == 200) {
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                     "the sandbox's daemon ignored a byte range");
+  }
+  return DaemonError({head.status, head.headers, {}}, "hand out an exec's output");
+}
+
+// A failed look is no loss yet: the files stay. Only a daemon that stays away has lost the command.
+Task<absl::Status> FileExec::Forgive(absl::Status failure) {
+  const ErrorReason reason = ReasonOf(failure);
+  const bool gone = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
+  const bool paused = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
+                      IsPausedState(MetadataOf(failure)["state"]);
+  const bool transient = reason == ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE ||
+                         reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT ||
+                         reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
+                         reason == ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL;
+  const absl::Duration now = parts_.loop().Now();
+  failing_since_ = std::min(failing_since_, now);
+  if (paused) failing_since_ = absl::InfiniteDuration();
+  if ((transient && now - failing_since_ < kUnreachable) || paused) {
+    (void)co_await parts_.loop().Sleep(kStatusInterval);
+    co_return absl::OkStatus();
+  }
+  if (!gone && !transient && reason != ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING) {
+    co_return failure;
+  }
+  // Everything that could be learnt is learnt: an unknown end, and output that may be incomplete.
+  if (!outcome_) outcome_ = Lost{std::string(failure.message()), !gone};
+  lossy_ = true;
+  final_ = true;
+  for (Output& output : outputs_) output.download.reset();
+  co_return absl::OkStatus();
+}
+
+Task<void> KillRemoteCommand(ExecParts parts, std::shared_ptr<RemoteCommand> command,
+                             std::optional<ExecFolder> folder, bool stdin_uploaded) {
+  // Cut before its id was known: the id comes within milliseconds, and without it nobody can kill.
+  constexpr absl::Duration kIdPatience = absl::Seconds(5);
+  if (command->id().empty() && !command->refused()) {
+    (void)co_await RunWithin(parts.loop(), kIdPatience,
+                             [&command]() -> Task<void> { (void)co_await command->AwaitId(); });
+  }
+  if (!command->id().empty() && !command->ended()) {
+    absl::Status status =
+        co_await InterruptCommand(parts.client, parts.context, parts.daemon, command->id());
+    if (!status.ok()) {
+      (void)co_await parts.loop().Sleep(absl::Seconds(1));
+      (void)co_await InterruptCommand(parts.client, parts.context, parts.daemon, command->id());
+    }
+  }
+  if (folder) {
+    // The leader is gone; members of its group that ignored SIGTERM may not be.
+    (void)co_await RunScript(parts.client, parts.context, parts.daemon, SignalScript(*folder, 9),
+                             nullptr);
+    co_await RemoveExecFolder(parts, *folder, stdin_uploaded);
+  }
+}
+
+Task<void> RemoveExecFolder(ExecParts parts, ExecFolder folder, bool stdin_uploaded) {
+  constexpr absl::Duration kLimit = absl::Seconds(5);
+  HttpRequest request =
+      parts.client.Request(parts.context, *parts.daemon, "DELETE",
+                           "/directories?path=" + QueryEscape(folder.path()), kLimit);
+  (void)co_await parts.client.Fetch(parts.context, parts.daemon, std::move(request), 4096);
+  if (!stdin_uploaded) co_return;
+  HttpRequest input =
+      parts.client.Request(parts.context, *parts.daemon, "DELETE",
+                           "/files?path=" + QueryEscape(folder.uploaded_stdin()), kLimit);
+  (void)co_await parts.client.Fetch(parts.context, parts.daemon, std::move(input), 4096);
+}
+
+}  // namespace bridge

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/exec_own.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_status.h"
+
+namespace bridge {
+namespace {
+
+constexpr size_t kMaxErrorBody = 64 * 1024;
+// A cut stream is resumed for so long before the command counts as lost.
+constexpr absl::Duration kResumeFor = absl::Seconds(10);
+constexpr absl::Duration kResumePause = absl::Milliseconds(200);
+constexpr absl::Duration kKillLimit = absl::Seconds(15);
+
+int Index(StreamId stream) { return stream == StreamId::kStdout ? 0 : 1; }
+
+}  // namespace
+
+OwnExec::OwnExec(ExecParts parts, const ExecSpec& spec, absl::Duration heartbeat)
+    : parts_(std::move(parts)), kill_on_drop_(!spec.detach_on_disconnect), heartbeat_(heartbeat) {
+  HttpRequest request = StreamRequest("POST", "/v1/exec");
+  request.headers.Set("Content-Type", "application/json");
+  // Always detached on the wire, so that a cut between here and there can be resumed; who does not
+  // want that is served by the destructor, and by the daemon's own timeout.
+  ExecSpec sent = spec;
+  sent.detach_on_disconnect = true;
+  request.body = ExecRequestJson(sent, heartbeat);
+  request.resend = Resend::kNever;
+  incarnation_ = parts_.daemon->incarnation;
+  transfer_ = std::make_unique<Transfer>(parts_.client.http(), std::move(request));
+}
+
+OwnExec::OwnExec(ExecParts parts, ExecId id, int64_t stdout_offset, int64_t stderr_offset,
+                 bool kill_on_drop, absl::Duration heartbeat)
+    : parts_(std::move(parts)),
+      kill_on_drop_(kill_on_drop),
+      heartbeat_(heartbeat),
+      command_id_(id.command_id),
+      next_{stdout_offset, stderr_offset} {
+  id_ = FormatExecId(id);
+  incarnation_ = parts_.daemon->incarnation;
+}
+
+OwnExec::~OwnExec() {
+  if (exited_ || spawn_failed_ || !kill_on_drop_) return;
+  // Without an id the exchange must be waited for: the command may be starting right now.
+  parts_.background.Start(
+      "kill an exec",
+      [parts = parts_.ForBackground(kKillLimit), id = command_id_,
+       transfer = std::shared_ptr<Transfer>(std::move(transfer_))]() mutable -> Task<void> {
+        if (id.empty() && transfer != nullptr) {
+          ExecFrameParser parser;
+          std::string chunk;
+          (void)co_await RunWithin(parts.loop(), absl::Seconds(5), [&]() -> Task<void> {
+            bool more = true;
+            while (more && id.empty()) {
+              more = co_await transfer->Read(&chunk);
+              if (more) parser.Feed(chunk);
+              ExecFrame frame;
+              while (more && parser.Next(&frame)) {
+                if (frame.type != ExecFrame::kStarted) continue;
+                auto started = ParseExecStarted(frame.payload);
+                if (started.ok()) id = started->exec_id;
+              }
+            }
+          });
+        }
+        transfer.reset();
+        if (id.empty()) co_return;
+        HttpRequest request =
+            parts.client.Request(parts.context, *parts.daemon, "DELETE",
+                                 "/v1/exec/" + QueryEscape(id), absl::Seconds(10));
+        (void)co_await parts.client.Fetch(parts.context, parts.daemon, std::move(request),
+                                          kMaxErrorBody);
+      });
+}
+
+HttpRequest OwnExec::StreamRequest(std::string_view method, std::string target) const {
+  HttpRequest request = parts_.client.Request(parts_.context, *parts_.daemon, method, target,
+                                              absl::InfiniteDuration());
+  request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
+  request.idle_timeout = heartbeat_ + absl::Seconds(10);
+  request.chunk_bytes = kExecBatchBytes;
+  request.max_chunks = 2;
+  request.receive_buffer = 64 * 1024;
+  return request;
+}
+
+Task<absl::Status> OwnExec::Begin() {
+  CO_RETURN_IF_ERROR(co_await Open());
+  ExecBatch none;
+  while (!started_ && !spawn_failed_) {
+    CO_RETURN_IF_ERROR(co_await ReadMore());
+    // STARTED is the first frame; what lies behind it waits in the parser.
+    ExecFrame frame;
+    if (!parser_.Next(&frame)) {
+      CO_RETURN_IF_ERROR(parser_.status());
+      continue;
+    }
+    CO_RETURN_IF_ERROR(TakeFrame(frame, &none));
+  }
+  co_return absl::OkStatus();
+}
+
+// Waits for the answer's head. A refused start is spawn_failed_ or an error.
+Task<absl::Status> OwnExec::Open() {
+  if (transfer_ == nullptr) {
+    transfer_ = std::make_unique<Transfer>(
+        parts_.client.http(),
+        StreamRequest("GET", "/v1/exec/" + QueryEscape(command_id_) +
+                                 "/output?stdout=" + std::to_string(next_[0]) +
+                                 "&stderr=" + std::to_string(next_[1]) + "&heartbeat_ms=" +
+                                 std::to_string(std::clamp<int64_t>(
+                                     absl::ToInt64Milliseconds(heartbeat_), 100, 3'600'000))));
+    parser_ = {};
+  }
+  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_->Head());
+  if (head.status == 200) co_return absl::OkStatus();
+  absl::StatusOr<std::string> body = co_await transfer_->ReadAll(kMaxErrorBody);
+  ExecRefusal refusal = ParseExecRefusal(head.status, body.ok() ? *body : "");
+  if (!refusal.spawn_failed) co_return refusal.status;
+  spawn_failed_ = std::move(refusal.spawn_failed);
+  co_return absl::OkStatus();
+}
+
+// One more chunk of the stream. Not OK: it ended or was cut.
+Task<absl::Status> OwnExec::ReadMore() {
+  const bool more = co_await transfer_->Read(&chunk_);
+  if (more) {
+    parser_.Feed(chunk_);
+    broken_since_ = absl::InfiniteDuration();
+    co_return absl::OkStatus();
+  }
+  const absl::Status result = transfer_->result();
+  if (!result.ok()) co_return result;
+  co_return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+                      "the exec's stream ended before its last frame");
+}
+
+Task<absl::Status> OwnExec::Next(ExecBatch* batch, absl::Duration patience) {
+  (void)patience;  // the daemon's heartbeats end the wait
+  *batch = {};
+  if (spawn_failed_) {
+    ReportSpawnFailure(batch);
+    co_return absl::OkStatus();
+  }
+  CO_RETURN_IF_ERROR(TakeFrames(batch));
+  const bool something = !batch->outputs.empty() || batch->exited || batch->drained;
+  if (something) co_return absl::OkStatus();
+  absl::Status status = absl::OkStatus();
+  if (transfer_ != nullptr) {
+    status = co_await ReadMore();
+  } else {
+    status = co_await Open();  // it was cut: go on at the next byte
+  }
+  if (status.ok()) status = TakeFrames(batch);
+  if (!status.ok()) status = co_await Forgive(std::move(status));
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+  if (status.ok()) co_return status;
+  // Nothing more can be learnt.
+  if (!exited_) {
+    const bool gone = ReasonOf(status) == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
+    batch->exited = Lost{std::string(status.message()), !gone};
+    exited_ = gone;  // else the destructor still tries to kill
+  }
+  batch->drained = drained_ = true;
+  batch->stdout_bytes = next_[0];
+  batch->stderr_bytes = next_[1];
+  batch->lossy = true;
+  co_return absl::OkStatus();
+}
+
+absl::Status OwnExec::TakeFrames(ExecBatch* batch) {
+  ExecFrame frame;
+  while (batch->bytes() < kExecBatchBytes && !batch->exited && !batch->drained &&
+         parser_.Next(&frame)) {
+    RETURN_IF_ERROR(TakeFrame(frame, batch));
+  }
+  return parser_.status();
+}
+
+absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
+  switch (frame.type) {
+    case ExecFrame::kStarted: {
+      ASSIGN_OR_RETURN(ExecStarted started, ParseExecStarted(frame.payload));
+      command_id_ = started.exec_id;
+      pid_ = started.pid;
+      id_ = FormatExecId({.route = ExecId::Route::kOwn, .command_id = command_id_});
+      started_ = true;
+      return absl::OkStatus();
+    }
+    case ExecFrame::kStdout:
+    case ExecFrame::kStderr: {
+      const StreamId stream =
+          frame.type == ExecFrame::kStdout ? StreamId::kStdout : StreamId::kStderr;
+      int64_t& next = next_[Index(stream)];
+      if (static_cast<int64_t>(frame.offset) != next) {
+        return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                         "the sandbox's daemon left out output");
+      }
+      if (!skip_[Index(stream)]) {
+        batch->outputs.push_back({stream, std::string(frame.payload), next});
+      }
+      next += static_cast<int64_t>(frame.payload.size());
+      return absl::OkStatus();
+    }
+    case ExecFrame::kExited: {
+      ASSIGN_OR_RETURN(ExecExited exited, ParseExecExited(frame.payload));
+      if (exited_) return absl::OkStatus();  // told again after a resume
+      exited_ = true;
+      batch->exited = std::move(exited.outcome);
+      batch->ran_for = exited.ran_for;
+      return absl::OkStatus();
+    }
+    case ExecFrame::kDrained: {
+      ASSIGN_OR_RETURN(ExecDrained drained, ParseExecDrained(frame.payload));
+      batch->drained = drained_ = true;
+      batch->stdout_bytes = drained.stdout_bytes;
+      batch->stderr_bytes = drained.stderr_bytes;
+      return absl::OkStatus();
+    }
+    case ExecFrame::kError:
+      return ParseExecRefusal(500, frame.payload).status;
+    default:
+      return absl::OkStatus();  // heartbeats, and types that may come later
+  }
+}
+
+// A cut stream is no loss yet: the daemon keeps the output. OK: try again. Not OK: the reason why
+// the rest can never be had.
+Task<absl::Status> OwnExec::Forgive(absl::Status why) {
+  transfer_.reset();
+  broken_since_ = std::min(broken_since_, parts_.loop().Now());
+  const absl::Status explained =
+      co_await parts_.client.directory().Explain(parts_.context, parts_.daemon->sandbox_id, why);
+  const ErrorReason reason = ReasonOf(explained);
+  const bool paused = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
+                      IsPausedState(MetadataOf(explained)["state"]);
+  if (paused) broken_since_ = absl::InfiniteDuration();
+  const bool final = ReasonOf(why) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND ||
+                     ReasonOf(why) == ErrorReason::ERROR_REASON_REPLAY_GAP ||
+                     reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
+  if (final || parts_.loop().Now() - broken_since_ > kResumeFor) co_return explained;
+  (void)co_await parts_.loop().Sleep(kResumePause);
+  co_return absl::OkStatus();
+}
+
+void OwnExec::Skip(StreamId stream) { skip_[Index(stream)] = true; }
+
+void OwnExec::ReportSpawnFailure(ExecBatch* batch) {
+  if (!exited_) {
+    exited_ = true;
+    batch->exited = *spawn_failed_;
+  } else {
+    batch->drained = drained_ = true;
+  }
+}
+
+}  // namespace bridge

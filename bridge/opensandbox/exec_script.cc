@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/exec_script.h"
+
+namespace bridge {
+namespace {
+
+constexpr std::string_view kFolderPrefix = "/.sandbox-bridge-";
+
+// A printf format that prints exactly these bytes, NUL included.
+std::string PrintfFormat(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto u = static_cast<unsigned char>(c);
+    const bool plain = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || u == ' ' || u == '_' ||
+                       u == '.' || u == '/' || u == ':' || u == ',' || u == '=' || u == '\n';
+    if (plain) {
+      out += c;
+    } else {
+      out += '\\';
+      out += static_cast<char>('0' + (u >> 6));
+      out += static_cast<char>('0' + ((u >> 3) & 7));
+      out += static_cast<char>('0' + (u & 7));
+    }
+  }
+  return out;
+}
+
+// Becomes the command. A shell line gets a shell of its own, the same that the daemon would take,
+// so that nothing of ours is in its text, its line numbers or its variables.
+std::string ExecLine(const ExecSpec& spec) {
+  if (spec.argv.empty()) return "exec \"${BASH:-/bin/sh}\" -c " + ShellQuote(spec.shell) + "\n";
+  std::string line = "exec";
+  for (const std::string& arg : spec.argv) line += " " + ShellQuote(arg);
+  return line + "\n";
+}
+
+// Ends the shell with 127 or 126 and without a word where `exec` would print into the command's
+// stderr.
+std::string CheckProgram(const ExecSpec& spec) {
+  if (spec.argv.empty()) return "";
+  const std::string program = ShellQuote(spec.argv[0]);
+  if (spec.argv[0].find('/') == std::string::npos) {
+    return "command -v " + program + " >/dev/null 2>&1 || exit 127\n";
+  }
+  return "[ -e " + program + " ] || exit 127\n[ -x " + program + " ] && [ ! -d " + program +
+         " ] || exit 126\n";
+}
+
+std::string CdLine(const ExecSpec& spec, std::string_view on_failure) {
+  if (spec.cwd.empty()) return "";
+  // CDPATH would make `cd` print and go elsewhere; OLDPWD would be new in the environment.
+  return "CDPATH= cd -- " + ShellQuote(spec.cwd) + " 2>/dev/null || { " + std::string(on_failure) +
+         " }\nunset OLDPWD\n";
+}
+
+}  // namespace
+
+ExecFolder::ExecFolder(std::string_view scratch, std::string_view nonce) {
+  while (!scratch.empty() && scratch.back() == '/') scratch.remove_suffix(1);
+  path_ = std::string(scratch) + std::string(kFolderPrefix) + std::string(nonce);
+}
+
+std::string ShellQuote(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string PlainScript(const ExecSpec& spec) {
+  const std::string cd =
+      CdLine(spec, "echo 'the working directory cannot be entered' >&2; exit 126;");
+  if (spec.argv.empty() && cd.empty()) return spec.shell;
+  return cd + ExecLine(spec);
+}
+
+std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool stdin_uploaded) {
+  std::string script = "d=" + ShellQuote(folder.path()) +
+                       "\nmkdir -m 700 \"$d\" 2>/dev/null || exit 125\n"
+                       "exec >\"$d/o\" 2>\"$d/e\" || exit 125\n"
+                       "echo $$ >\"$d/p\"\n";
+  if (stdin_uploaded) {
+    script += "exec <\"$d.in\"\nrm -f \"$d.in\" 2>/dev/null\n";
+  } else if (!spec.stdin_bytes.empty()) {
+    script += "printf " + ShellQuote(PrintfFormat(spec.stdin_bytes)) +
+              " >\"$d/i\"\nexec <\"$d/i\"\nrm -f \"$d/i\"\n";
+  }
+  // A shell that could not become the command either runs its exit trap (POSIX) or, with bash's
+  // execfail, goes on behind the exec: both leave the status in "x".
+  script +=
+      "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\n"
+      "trap 'echo $? >\"$d/x\"' EXIT\n";
+  script += CdLine(spec, "trap - EXIT; echo cwd >\"$d/x\"; exit 126;");
+  return script + CheckProgram(spec) + ExecLine(spec) +
+         "s=$?\ntrap - EXIT\necho $s >\"$d/x\"\nexit $s\n";
+}
+
+std::string SignalScript(const ExecFolder& folder, int signal) {
+  // No "--" before the group's number: dash and busybox do not take it.
+  return "{ read -r p <" + ShellQuote(folder.pid()) + "; } 2>/dev/null || exit 4\n" +
+         "case $p in ''|*[!0-9]*|1) exit 4;; esac\n" + "kill -" + std::to_string(signal) +
+         " \"-$p\" 2>/dev/null || exit 3\n";
+}
+
+Outcome OutcomeOfFailedStart(std::string_view marker) {
+  using Kind = SpawnFailed::Kind;
+  while (!marker.empty() && marker.back() == '\n') marker.remove_suffix(1);
+  if (marker == "cwd") return SpawnFailed{Kind::kBadCwd, "the working directory cannot be entered"};
+  if (marker == "127") return SpawnFailed{Kind::kNotFound, "no such program"};
+  if (marker == "126") return SpawnFailed{Kind::kNotExecutable, "the program cannot be executed"};
+  return SpawnFailed{Kind::kOther, "the shell could not become the command"};
+}
+
+}  // namespace bridge

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/exec_script.h — the shell text by which a stock daemon runs a command exactly.
+//
+// The daemon's own output path is lossy (it cuts lines), so the command's shell first makes a
+// private folder, points its outputs at two files in it and then *becomes* the command. The files
+// are fetched byte by byte. Only POSIX sh, and only its built-ins but for mkdir and rm: images may
+// have nothing else. Values are quoted here and nowhere else. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bridge/opensandbox/exec_types.h"
+
+namespace bridge {
+
+// One argument is limited to 128 KiB by Linux, its final NUL included.
+inline constexpr size_t kMaxScriptBytes = 128 * 1024 - 1;
+
+// Input up to this size travels inside the script; more is uploaded first.
+inline constexpr size_t kMaxInlineStdinBytes = 12 * 1024;
+
+// The private folder of one exec and what is in it.
+class ExecFolder {
+ public:
+  // `scratch`: a writable directory of the sandbox. `nonce`: 32 hex digits, unguessable.
+  ExecFolder(std::string_view scratch, std::string_view nonce);
+  const std::string& path() const { return path_; }
+  std::string out() const { return path_ + "/o"; }
+  std::string err() const { return path_ + "/e"; }
+  // Decimal process id of the command, which is its group's id too.
+  std::string pid() const { return path_ + "/p"; }
+  // There only when the command could not be started: "cwd", or the shell's exit status.
+  std::string failed() const { return path_ + "/x"; }
+  // Beside the folder, not in it, since the folder is made by the command's own user.
+  std::string uploaded_stdin() const { return path_ + ".in"; }
+
+ private:
+  std::string path_;
+};
+
+// 'it'\''s' — one word for a shell, whatever it holds.
+std::string ShellQuote(std::string_view text);
+
+// The command alone, for the lossy route: `exec 'a' 'b'`, or the shell line as it is. `cwd` first.
+std::string PlainScript(const ExecSpec& spec);
+
+// The command with its outputs in `folder`. `stdin_uploaded`: the input lies in uploaded_stdin().
+// Exit status 125 with no output file means that the folder could not be made.
+std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool stdin_uploaded);
+
+// Sends a signal to the process group recorded in the folder: exit status 0 delivered, 3 no such
+// group, 4 no record.
+std::string SignalScript(const ExecFolder& folder, int signal);
+
+// The content of `failed()` as an outcome.
+Outcome OutcomeOfFailedStart(std::string_view marker);
+
+}  // namespace bridge

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/exec_status.h"
+
+#include <algorithm>
+
+namespace bridge {
+namespace {
+
+constexpr int kSigKill = 9;
+// The daemon's timer and ours start at different moments, a few milliseconds apart.
+constexpr absl::Duration kTolerance = absl::Milliseconds(20);
+
+}  // namespace
+
+Outcome WithTimeout(Signalled signalled, absl::Duration timeout, absl::Duration ran_for) {
+  const bool maybe = signalled.number == kSigKill || signalled.number == 0;
+  if (!maybe || timeout == absl::InfiniteDuration() || ran_for + kTolerance < timeout) {
+    return signalled;
+  }
+  return TimedOut{timeout};
+}
+
+absl::Duration RanFor(const CommandStatus& status, absl::Duration fallback) {
+  if (status.started_at == absl::InfinitePast() || status.finished_at == absl::InfinitePast()) {
+    return fallback;
+  }
+  return std::max(status.finished_at - status.started_at, absl::ZeroDuration());
+}
+
+bool IsPausedState(std::string_view upstream_state) {
+  return upstream_state == "Paused" || upstream_state == "Pausing" || upstream_state == "Resuming";
+}
+
+}  // namespace bridge

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/remote_command.h"
+
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_status.h"
+
+namespace bridge {
+namespace {
+
+// The daemon pings every 3 s. Silence for longer means that nobody is there any more.
+constexpr absl::Duration kSilence = absl::Seconds(15);
+constexpr absl::Duration kScriptLimit = absl::Seconds(10);
+// DELETE /command answers after 3 s at the latest.
+constexpr absl::Duration kInterruptLimit = absl::Seconds(10);
+constexpr size_t kMaxErrorBody = 64 * 1024;
+
+HttpRequest CommandPost(DaemonClient& client, const CallContext& context, const Daemon& daemon,
+                        const CommandRequest& request) {
+  HttpRequest post = client.Request(context, daemon, "POST", "/command", absl::InfiniteDuration());
+  post.headers.Set("Content-Type", "application/json");
+  post.headers.Set("Accept", "text/event-stream");
+  post.body = CommandRequestJson(request);
+  post.resend = Resend::kNever;
+  // The caller's deadline ends the call, which kills the command; it must not cut the stream first.
+  post.total_timeout = absl::InfiniteDuration();
+  return post;
+}
+
+}  // namespace
+
+RemoteCommand::RemoteCommand(DaemonClient& client, CallContext context,
+                             std::shared_ptr<Daemon> daemon, const CommandRequest& request)
+    : client_(client),
+      context_(std::move(context)),
+      daemon_(std::move(daemon)),
+      transfer_(client.http(), CommandPost(client, context_, *daemon_, request)) {}
+
+Task<absl::Status> RemoteCommand::AwaitId() {
+  if (!head_seen_) {
+    CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
+    head_seen_ = true;
+    if (head.status != 200) {
+      refused_ = true;
+      HttpResponse response{head.status, std::move(head.headers), {}};
+      absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
+      if (body.ok()) response.body = *std::move(body);
+      co_return DaemonError(response, "start a command");
+    }
+  }
+  bool more = true;
+  while (id_.empty() && !ended_ && more) {
+    more = co_await ReadMore();
+  }
+  if (!id_.empty() || ended_) co_return absl::OkStatus();
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+  if (broken_ && transfer_.result().ok()) {
+    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                        "the sandbox's daemon answered a command without an event");
+  }
+  co_return transfer_.result();
+}
+
+Task<bool> RemoteCommand::ReadEvents(std::vector<CommandEvent>* events) {
+  events->clear();
+  if (pending_.empty() && !ended_ && !broken_) (void)co_await ReadMore();
+  events->swap(pending_);
+  // Output and the terminal event may lie in one chunk: the output first.
+  if (!events->empty()) co_return true;
+  const bool cancelled = co_await Cancelled();
+  co_return !ended_ && !broken_ && !cancelled;
+}
+
+// Reads once and takes what came. False: nothing more will come, or the task was cancelled.
+Task<bool> RemoteCommand::ReadMore() {
+  bool more = false;
+  const bool heard = co_await RunWithin(client_.loop(), kSilence, [this, &more]() -> Task<void> {
+    more = co_await transfer_.Read(&chunk_);
+  });
+  if (more) {
+    parser_.Feed(chunk_);
+    TakeEvents();
+    co_return true;
+  }
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) co_return false;
+  if (!heard) co_return co_await EndureSilence();
+  parser_.Finish();
+  TakeEvents();
+  if (!ended_) Break("the event stream ended before an exit status");
+  co_return false;
+}
+
+// A paused sandbox is silent and its connection goes on after the pause. Any other silence is an
+// end.
+Task<bool> RemoteCommand::EndureSilence() {
+  const absl::Status explained = co_await client_.directory().Explain(
+      context_, daemon_->sandbox_id,
+      MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE, "the sandbox's daemon fell silent"));
+  const bool paused = ReasonOf(explained) == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
+                      IsPausedState(MetadataOf(explained)["state"]);
+  if (!paused) Break("the sandbox's daemon fell silent");
+  co_return paused;
+}
+
+// All events that the parser has, up to the terminal one; after that nothing counts.
+void RemoteCommand::TakeEvents() {
+  using Type = CommandEvent::Type;
+  std::string_view text;
+  while (!ended_ && parser_.Next(&text)) {
+    if (!ParseCommandEvent(text, &event_).ok()) return Break("an event could not be read");
+    switch (event_.type) {
+      case Type::kInit:
+        if (id_.empty()) id_ = event_.text;
+        break;
+      case Type::kStdout:
+      case Type::kStderr:
+        pending_.push_back(std::move(event_));
+        break;
+      case Type::kComplete:
+        ended_ = ExitCode{0};
+        break;
+      case Type::kError:
+        ended_ = OutcomeOfError(event_.error_value, event_.error_trace);
+        break;
+      case Type::kFailure:
+        return Break("the daemon failed while the command ran");
+      case Type::kPing:
+      case Type::kOther:
+        break;
+    }
+  }
+  if (!parser_.status().ok()) Break("an event was too long");
+}
+
+void RemoteCommand::Break(std::string_view why) {
+  if (broken_) return;
+  broken_ = true;
+  broken_why_ = std::string(why);
+}
+
+Task<absl::StatusOr<CommandStatus>> FetchCommandStatus(DaemonClient& client, CallContext context,
+                                                       std::shared_ptr<Daemon> daemon,
+                                                       std::string id) {
+  HttpRequest request =
+      client.Request(context, *daemon, "GET", "/command/status/" + QueryEscape(id), kScriptLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await client.Fetch(context, daemon, std::move(request), 1 << 20));
+  if (response.status == 404) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND,
+                        "the sandbox's daemon knows no command of this id");
+  }
+  if (response.status != 200) co_return DaemonError(response, "tell a command's status");
+  co_return ParseCommandStatus(response.body);
+}
+
+Task<absl::Status> InterruptCommand(DaemonClient& client, CallContext context,
+                                    std::shared_ptr<Daemon> daemon, std::string id) {
+  HttpRequest request =
+      client.Request(context, *daemon, "DELETE", "/command?id=" + QueryEscape(id), kInterruptLimit);
+  absl::StatusOr<HttpResponse> response =
+      co_await client.Fetch(context, daemon, std::move(request), kMaxErrorBody);
+  // 200 says that it is over. Anything else may as well mean "it was over before": look.
+  if (response.ok() && response->status == 200) co_return absl::OkStatus();
+  CO_ASSIGN_OR_RETURN(CommandStatus status,
+                      co_await FetchCommandStatus(client, context, daemon, id));
+  if (!status.running) co_return absl::OkStatus();
+  if (!response.ok()) co_return response.status();
+  co_return DaemonError(*response, "interrupt a command");
+}
+
+Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
+                                    std::shared_ptr<Daemon> daemon, std::string script,
+                                    std::vector<std::string>* out_lines) {
+  RemoteCommand command(client, context, daemon,
+                        {.command = std::move(script), .timeout = kScriptLimit});
+  CO_RETURN_IF_ERROR(co_await command.AwaitId());
+  std::vector<CommandEvent> events;
+  bool more = true;
+  while (more) {
+    more = co_await command.ReadEvents(&events);
+    for (CommandEvent& event : events) {
+      if (out_lines != nullptr && event.type == CommandEvent::Type::kStdout) {
+        out_lines->push_back(std::move(event.text));
+      }
+    }
+    events.clear();
+  }
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+  if (!command.ended()) {
+    co_return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+                        "a script of the bridge's own was cut off: " + command.broken_why());
+  }
+  if (const auto* exit = std::get_if<ExitCode>(&*command.ended())) co_return exit->code;
+  co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                      "a script of the bridge's own could not be run in the sandbox");
+}
+
+}  // namespace bridge

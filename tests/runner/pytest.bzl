@@ -1,0 +1,30 @@
+"""Python tests inside Bazel: pytest files as one test target whose cases ./test counts."""
+
+def pytest_test(name, srcs, data = [], imports = [], env = {}, conftest = None, size = "small", tags = [], **kwargs):
+    """A test target that runs pytest.
+
+    Args:
+      name: of the target.
+      srcs: the files with tests; each is run.
+      data: what they import or read: modules, built binaries, text. Reached at its runfiles path;
+        the working directory is the runfiles root of this workspace.
+      imports: directories (from the workspace's root) that go on PYTHONPATH.
+      env: environment of the tests; $(location //x:y) and $(rootpath //x:y) are expanded.
+      conftest: a conftest.py beside the srcs.
+      size: as for every test.
+      tags: as for every test.
+      **kwargs: passed to sh_test.
+    """
+    extra = [conftest] if conftest else []
+    all_env = dict(env)
+    all_env["SB_PYTHON_IMPORTS"] = ":".join(imports)
+    native.sh_test(
+        name = name,
+        size = size,
+        srcs = ["//tests/runner:pytest.sh"],
+        args = ["$(rootpath %s)" % src for src in srcs],
+        data = srcs + data + extra + ["@python//:venv"],
+        env = all_env,
+        tags = tags + ["python"],
+        **kwargs
+    )
