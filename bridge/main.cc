@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sandbox_bridge: flags → options → Server; signals.
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "bridge/server/flags.h"
+#include "bridge/server/log.h"
+#include "bridge/server/run.h"
+#include "bridge/server/server.h"
+#include "bridge/server/signals.h"
+
+namespace bridge {
+namespace {
+
+// One line for whoever reads the supervisor's log; exit code 1.
+int Fail(const absl::Status& status) {
+  const auto message = status.message();
+  std::fprintf(stderr, "sandbox_bridge: %.*s\n", static_cast<int>(message.size()), message.data());
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  Signals signals;  // before any thread
+  absl::StatusOr<Configuration> configuration = ReadConfiguration(argc, argv);
+  if (!configuration.ok()) return Fail(configuration.status());
+  Log log(configuration->log_level);
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Create(std::move(configuration->server), log);
+  if (!server.ok()) return Fail(server.status());
+  return RunUntilSignal(**server, signals, log, configuration->drain);
+}
+
+}  // namespace
+}  // namespace bridge
+
+int main(int argc, char** argv) { return bridge::Main(argc, argv); }

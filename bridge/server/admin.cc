@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/server/admin.h"
+
+#include <civetweb.h>
+
+#include <utility>
+
+#include "bridge/base/error.h"
+
+namespace bridge {
+namespace {
+
+const char* ReasonPhrase(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    default:
+      return "Service Unavailable";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const ListenAddress& address,
+                                                                Handlers handlers) {
+  if (address.unix_socket) return InvalidField("admin_listen", "cannot be a socket file");
+  std::unique_ptr<AdminServer> server(new AdminServer(std::move(handlers)));
+  // civetweb wants numbers.
+  ListenAddress numeric = address;
+  if (numeric.host == "localhost") numeric.host = "127.0.0.1";
+  const std::string port = numeric.ToString();
+  const char* options[] = {"listening_ports",    port.c_str(), "num_threads", "2",
+                           "request_timeout_ms", "5000",       nullptr};
+  mg_callbacks callbacks{};
+  callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not on stderr
+  server->context_ = mg_start(&callbacks, server.get(), options);
+  if (server->context_ == nullptr) {
+    const std::string why = WhyNotBound(numeric);
+    return InvalidField("admin_listen",
+                        "cannot listen on " + address.ToString() + (why.empty() ? "" : ": " + why));
+  }
+  mg_server_port bound{};
+  if (mg_get_server_ports(server->context_, 1, &bound) == 1) server->port_ = bound.port;
+  mg_set_request_handler(server->context_, "/", &AdminServer::Serve, server.get());
+  return server;
+}
+
+AdminServer::~AdminServer() {
+  if (context_ != nullptr) mg_stop(context_);
+}
+
+AdminAnswer AdminServer::Answer(const std::string& method, const std::string& path) const {
+  const auto it = handlers_.find(path);
+  if (it == handlers_.end()) return {.status = 404, .body = "not found\n"};
+  if (method != "GET" && method != "HEAD") return {.status = 405, .body = "GET only\n"};
+  return it->second();
+}
+
+int AdminServer::Serve(mg_connection* connection, void* self) {
+  const mg_request_info* request = mg_get_request_info(connection);
+  const std::string method = request->request_method;
+  const AdminAnswer answer =
+      static_cast<const AdminServer*>(self)->Answer(method, request->local_uri);
+  mg_printf(connection,
+            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+            "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\r\n",
+            answer.status, ReasonPhrase(answer.status), answer.content_type.c_str(),
+            answer.body.size());
+  if (method != "HEAD") mg_write(connection, answer.body.data(), answer.body.size());
+  return answer.status;
+}
+
+}  // namespace bridge
