@@ -4,13 +4,11 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <memory>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "bridge/base/error.h"
+#include "bridge/net/url.h"
 
 namespace bridge {
 namespace {
@@ -142,25 +140,14 @@ absl::Status CancelledStatus(std::string_view url) {
                    fmt::format("cancelled while waiting for {}", HostOrWord(url)));
 }
 
+absl::Status LostStatus(std::string_view url, HttpPhase phase) {
+  return CurlStatus({.code = CURLE_RECV_ERROR, .phase = phase, .url = url});
+}
+
 absl::Status NotResentStatus(std::string_view url) {
   return Make(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE, url, HttpPhase::kAnswer,
               "closed its kept-alive connection before it answered; the request may have been "
               "processed and was not repeated");
-}
-
-std::string HostAndPort(std::string_view url) {
-  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), &curl_url_cleanup);
-  if (curl_url_set(parsed.get(), CURLUPART_URL, std::string(url).c_str(), 0) != CURLUE_OK) {
-    return {};
-  }
-  const auto part = [&parsed](CURLUPart which) {
-    char* text = nullptr;
-    std::string result;
-    if (curl_url_get(parsed.get(), which, &text, CURLU_DEFAULT_PORT) == CURLUE_OK) result = text;
-    curl_free(text);
-    return result;
-  };
-  return fmt::format("{}:{}", part(CURLUPART_HOST), part(CURLUPART_PORT));
 }
 
 std::string Printable(std::string_view bytes, size_t limit) {

@@ -36,12 +36,9 @@ absl::Status TimeoutStatus(std::string_view url, HttpPhase phase, std::string_vi
                            absl::Duration limit);
 absl::Status ProtocolStatus(std::string_view url, std::string_view what);
 absl::Status CancelledStatus(std::string_view url);
+absl::Status LostStatus(std::string_view url, HttpPhase phase);
 // The kept-alive connection died, and the request must not be repeated.
 absl::Status NotResentStatus(std::string_view url);
-
-// "host:port" of an absolute http(s) URL, without user-info; the port is always there. Empty when
-// the URL cannot be read.
-std::string HostAndPort(std::string_view url);
 
 // Bytes of a peer as text that is safe in a message: printable ASCII, at most `limit` characters.
 std::string Printable(std::string_view bytes, size_t limit);

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "bridge/base/error.h"
 #include "bridge/net/http_transfer.h"
+#include "bridge/net/url.h"
 
 namespace bridge {
 namespace {
@@ -38,21 +40,15 @@ bool IsFramingHeader(const HttpHeaders::Field& field) {
   return one.Has("Content-Length") || one.Has("Transfer-Encoding") || one.Has("Expect");
 }
 
-bool IsHttpUrl(std::string_view url) {
-  const auto starts = [url](std::string_view scheme) {
-    return url.size() > scheme.size() &&
-           std::equal(scheme.begin(), scheme.end(), url.begin(), [](char want, char got) {
-             return want == (got >= 'A' && got <= 'Z' ? got + 32 : got);
-           });
-  };
-  return starts("http://") || starts("https://");
+bool IsHttpUrl(const std::string& url) {
+  const std::optional<UrlParts> parts = ParseUrl(url);
+  return parts && (parts->scheme == "http" || parts->scheme == "https") && !parts->host.empty();
 }
 
 }  // namespace
 
 absl::Status Transfer::Impl::Prepare() {
-  if (!IsHttpUrl(request_.url) || HostAndPort(request_.url).empty() ||
-      request_.url.find('\0') != std::string::npos) {
+  if (!IsHttpUrl(request_.url)) {
     return CurlStatus({.code = CURLE_URL_MALFORMAT, .url = request_.url});
   }
   if (!IsHeaderName(request_.method)) {

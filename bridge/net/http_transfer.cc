@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/net/url.h"
 
 namespace bridge {
 namespace {

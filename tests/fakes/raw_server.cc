@@ -181,6 +181,11 @@ RawServer::~RawServer() {
   ::close(listener_);
 }
 
+void RawServer::AwaitScripts() {
+  std::unique_lock lock(mu_);
+  idle_.wait(lock, [this] { return running_ == 0; });
+}
+
 std::string RawServer::Url(std::string_view path) const {
   return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
 }
@@ -198,11 +203,17 @@ void RawServer::Serve() {
         return;
       }
       open_.push_back(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+      ++running_;
     }
     const int index = accepted_++;
     scripts_.emplace_back([this, fd, index] {
-      RawConnection peer(fd, index);
-      script_(peer);
+      {
+        RawConnection peer(fd, index);
+        script_(peer);
+      }
+      std::lock_guard lock(mu_);
+      --running_;
+      idle_.notify_all();
     });
   }
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -69,6 +70,8 @@ class RawServer {
   int port() const { return port_; }
   std::string Url(std::string_view path = "/") const;
   int accepted() const { return accepted_; }
+  // Waits until every script that was started has returned, so that what it noted can be looked at.
+  void AwaitScripts();
 
  private:
   void Serve();
@@ -78,7 +81,9 @@ class RawServer {
   const int listener_;
   std::atomic<int> accepted_{0};
   std::mutex mu_;
-  bool stopping_ = false;             // guarded by mu_
+  bool stopping_ = false;  // guarded by mu_
+  int running_ = 0;        // guarded by mu_: scripts
+  std::condition_variable idle_;
   std::vector<int> open_;             // guarded by mu_: copies of the descriptors, to break them
   std::vector<std::thread> scripts_;  // the accepting thread's
   std::thread accepting_;
