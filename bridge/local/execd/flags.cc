@@ -53,17 +53,22 @@ bool SetFlag(std::string_view name, const std::string& value, Flags* flags) {
     flags->listen_fd = *fd;
   } else if (name == "port-file") {
     flags->port_file = value;
+  } else if (name == "extras") {
+    if (value != "true" && value != "false") return false;
+    flags->habits.extras = value == "true";
   } else if (name == "compat") {
     const auto habits = FindHabits(value);
     if (!habits) return false;
+    const bool extras = flags->habits.extras;  // a matter of its own, in whatever order
     flags->habits = *habits;
+    flags->habits.extras = extras;
   }
   return true;
 }
 
 bool IsKnown(std::string_view name) {
   for (const std::string_view known : {"port", "access-token", "graceful-shutdown-timeout",
-                                       "listen", "listen-fd", "port-file", "compat"}) {
+                                       "listen", "listen-fd", "port-file", "compat", "extras"}) {
     if (name == known) return true;
   }
   for (const std::string_view ignored : kIgnored) {

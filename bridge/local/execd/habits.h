@@ -37,6 +37,8 @@ struct Habits {
   // Children of `/session` and `/pty` ignore SIGINT while no `/command` runs. The real daemon is
   // started by a shell that makes it so; a client has to live with it.
   bool idle_children_ignore_sigint = true;
+  // The routes of docs/execd-extras.md are there. Without them this is a stock daemon.
+  bool extras = true;
 };
 
 inline constexpr Habits kHabits110 = {.name = "1.1.0", .linger = absl::Seconds(1)};
