@@ -30,9 +30,23 @@ absl::Status Unsupported(std::string_view feature, std::string_view why) {
                    {.metadata = {{"feature", std::string(feature)}}});
 }
 
+// The exchange failed, rather than the daemon: its cause is worth a look at the sandbox's record.
+bool IsTransportFailure(const absl::Status& status) {
+  const ErrorReason reason = ReasonOf(status);
+  return reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
+         reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
+}
+
 // The request never reached anybody, because what was remembered of the sandbox is no longer true.
 bool NeverArrived(const absl::Status& status) {
   return !status.ok() && MetadataOf(status)["phase"] == "connect";
+}
+
+// An id of a route that this daemon does not have was made in another sandbox.
+absl::Status CheckRoute(const ExecId& id, const DaemonCapabilities& daemon) {
+  if ((id.route == ExecId::Route::kOwn) == daemon.own()) return absl::OkStatus();
+  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND,
+                   "no exec of this id in this sandbox");
 }
 
 // An exec that ended before it began.
@@ -125,10 +139,7 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartOn(Place place, Exe
   absl::Status status = co_await exec->Begin();
   if (status.ok()) co_return std::unique_ptr<Exec>(std::move(exec));
   const bool cancelled = co_await Cancelled();
-  const ErrorReason reason = ReasonOf(status);
-  const bool transport = reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
-                         reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
-  if (cancelled || !transport || NeverArrived(status)) co_return status;
+  if (cancelled || !IsTransportFailure(status) || NeverArrived(status)) co_return status;
   co_return co_await client_.directory().Explain(place.parts.context,
                                                  place.parts.daemon->sandbox_id, status);
 }
@@ -179,7 +190,7 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(Place place, 
   if (!status.ok()) {
     const bool cancelled = co_await Cancelled();
     if (NeverArrived(status)) starting.kill = false;
-    if (cancelled || NeverArrived(status) || starting.command->refused()) co_return status;
+    if (cancelled || NeverArrived(status) || !IsTransportFailure(status)) co_return status;
     co_return co_await client_.directory().Explain(parts.context, parts.daemon->sandbox_id, status);
   }
   id.command_id = starting.command->id();
@@ -213,6 +224,7 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Attach(
     int64_t stderr_offset, bool kill_on_drop, absl::Duration heartbeat) {
   CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
   CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(CheckRoute(id, *place.capabilities));
   if (id.route == ExecId::Route::kOwn) {
     auto exec = std::make_unique<OwnExec>(place.parts, id, stdout_offset, stderr_offset,
                                           kill_on_drop, heartbeat);
@@ -238,6 +250,7 @@ Task<absl::StatusOr<ExecSignalResult>> ExecClient::Signal(CallContext context, E
                                                           std::string exec_id, int signal) {
   CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
   CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(CheckRoute(id, *place.capabilities));
   if (id.route == ExecId::Route::kOwn) {
     co_return co_await SignalOwn(std::move(place), std::move(id), signal);
   }
@@ -290,6 +303,7 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::Get(CallContext context, ExecTarget t
                                                std::string exec_id) {
   CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
   CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(CheckRoute(id, *place.capabilities));
   if (id.route == ExecId::Route::kOwn) {
     co_return co_await GetOwn(std::move(place), std::move(id));
   }

@@ -17,6 +17,13 @@ constexpr absl::Duration kScriptLimit = absl::Seconds(10);
 constexpr absl::Duration kInterruptLimit = absl::Seconds(10);
 constexpr size_t kMaxErrorBody = 64 * 1024;
 
+// A page of something between us and the daemon is no event stream.
+bool MayHoldEvents(const HttpHead& head) {
+  const std::string_view type = head.headers.Get("Content-Type").value_or("");
+  return type.empty() || type.find("event-stream") != std::string_view::npos ||
+         type.find("json") != std::string_view::npos;
+}
+
 HttpRequest CommandPost(DaemonClient& client, const CallContext& context, const Daemon& daemon,
                         const CommandRequest& request) {
   HttpRequest post = client.Request(context, daemon, "POST", "/command", absl::InfiniteDuration());
@@ -49,6 +56,13 @@ Task<absl::Status> RemoteCommand::AwaitId() {
       if (body.ok()) response.body = *std::move(body);
       co_return DaemonError(response, "start a command");
     }
+    if (!MayHoldEvents(head)) {
+      refused_ = true;
+      co_return MakeError(
+          ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+          "a command was answered with an unexpected content type; something between "
+          "the bridge and the sandbox's daemon answers in its place");
+    }
   }
   bool more = true;
   while (id_.empty() && !ended_ && more) {
@@ -57,6 +71,11 @@ Task<absl::Status> RemoteCommand::AwaitId() {
   if (!id_.empty() || ended_) co_return absl::OkStatus();
   const bool cancelled = co_await Cancelled();
   if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+  if (!failure_code_.empty()) {
+    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                        "the sandbox's daemon failed to start a command",
+                        {.metadata = {{"upstream_code", failure_code_}}});
+  }
   if (broken_ && transfer_.result().ok()) {
     co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                         "the sandbox's daemon answered a command without an event");
@@ -127,6 +146,7 @@ void RemoteCommand::TakeEvents() {
         ended_ = OutcomeOfError(event_.error_value, event_.error_trace);
         break;
       case Type::kFailure:
+        failure_code_ = event_.code.substr(0, 64);
         return Break("the daemon failed while the command ran");
       case Type::kPing:
       case Type::kOther:

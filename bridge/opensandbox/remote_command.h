@@ -66,6 +66,7 @@ class RemoteCommand {
   std::string id_;
   std::optional<Outcome> ended_;
   std::string broken_why_;
+  std::string failure_code_;  // of a failure that the daemon told in its stream
   bool head_seen_ = false;
   bool refused_ = false;
   bool broken_ = false;

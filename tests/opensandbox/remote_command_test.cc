@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lossy route on a peer whose every byte the test decides: what a broken, odd or old daemon
+// sends must never become an exit that did not happen.
+#include "bridge/opensandbox/remote_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bridge/base/error.h"
+#include "tests/fakes/raw_server.h"
+#include "tests/opensandbox/exec_fixture.h"
+
+namespace bridge {
+namespace {
+
+using ::testing::HasSubstr;
+using R = ErrorReason;
+
+constexpr char kHead[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+constexpr char kInit[] = "{\"type\":\"init\",\"text\":\"0123\",\"timestamp\":1}\n\n";
+constexpr char kComplete[] = "{\"type\":\"execution_complete\",\"timestamp\":1}\n\n";
+
+std::string Chunk(std::string_view text) {
+  char size[32];
+  snprintf(size, sizeof(size), "%zx\r\n", text.size());
+  return size + std::string(text) + "\r\n";
+}
+
+std::string Json(int status, std::string_view body) {
+  return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Type: application/json\r\n" +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+}
+
+// A stock daemon with a writable directory, whose POST /command is the test's. Every other route
+// has the answer that the test gave it, else 404.
+class ScriptedDaemon {
+ public:
+  using Command = std::function<void(RawConnection&)>;
+  explicit ScriptedDaemon(Command command)
+      : command_(std::move(command)), server_([this](RawConnection& peer) { Serve(peer); }) {}
+
+  std::string url() const { return server_.Url(""); }
+  int posts() const { return posts_; }
+  std::string post_body() const { return post_body_; }
+  std::string status_answer = Json(404, "{\"code\":\"INVALID_REQUEST_BODY\"}");
+
+ private:
+  void Serve(RawConnection& peer) {
+    while (true) {
+      const std::string head = peer.ReadHead();
+      if (head.empty()) return;
+      if (head.rfind("POST /command ", 0) == 0) {
+        const size_t at = head.find("Content-Length: ");
+        const std::string body = peer.Read(static_cast<size_t>(atoi(head.c_str() + at + 16)));
+        // The probe of a new sandbox is not what is tested here.
+        if (body.find("sandbox-bridge-probe") != std::string::npos) {
+          peer.Write(kHead + Chunk(kInit) +
+                     Chunk("{\"type\":\"stdout\",\"text\":\"a\"}\n\n"
+                           "{\"type\":\"stdout\",\"text\":\"\\n\"}\n\n"
+                           "{\"type\":\"stdout\",\"text\":\"b\"}\n\n"
+                           "{\"type\":\"stdout\",\"text\":\"bash\"}\n\n"
+                           "{\"type\":\"stdout\",\"text\":\"/tmp\"}\n\n") +
+                     Chunk(kComplete) + "0\r\n\r\n");
+          continue;
+        }
+        ++posts_;
+        post_body_ = body;
+        command_(peer);
+        return;
+      }
+      peer.Write(head.find("/command/status/") != std::string::npos ? status_answer
+                                                                    : Json(404, "{}"));
+    }
+  }
+
+  const Command command_;
+  std::atomic<int> posts_{0};
+  std::string post_body_;
+  RawServer server_;
+};
+
+ExecResult RunLines(ScriptedDaemon& daemon, ExecSpec spec = {.shell = "x"}) {
+  spec.fidelity = ExecFidelity::kLines;
+  spec.detach_on_disconnect = true;  // nothing here is there to be killed
+  ExecBench bench(daemon.url());
+  return bench.Run(std::move(spec));
+}
+
+std::string Stream(std::string_view events) {
+  return kHead + Chunk(kInit) + Chunk(events) + "0\r\n\r\n";
+}
+
+ExecResult RunStream(std::string_view events) {
+  ScriptedDaemon daemon([&](RawConnection& peer) { peer.Write(Stream(events)); });
+  return RunLines(daemon);
+}
+
+TEST(RemoteCommand, AllFramingsOfTheSameEventsAreTheSame) {
+  const std::string a = "{\"type\":\"stdout\",\"text\":\"na\xc3\xafve \xf0\x9f\x98\x80\"}";
+  const std::string b = "{\"type\":\"error\",\"error\":{\"evalue\":\"7\"}}";
+  for (const std::string& body :
+       {a + "\n\n" + b + "\n\n", "data: " + a + "\n\ndata:" + b + "\n\n",
+        "event: x\nid: 1\nretry: 5\ndata: " + a + "\n\n: ping\n\n" + b + "\n",
+        a + "\r\n\r\n" + b + "\r\n\r\n",
+        a + "\n{\"type\":\"ping\",\"text\":\"pong\"}\n{\"type\":\"status\"}\n" + b}) {
+    const ExecResult result = RunStream(body);
+    EXPECT_EQ(result.out, "na\xc3\xafve \xf0\x9f\x98\x80\n") << body;
+    EXPECT_EQ(result.outcome, Outcome(ExitCode{7})) << body;
+  }
+}
+
+TEST(RemoteCommand, AByteOrderMarkInFrontIsNoText) {
+  ScriptedDaemon daemon([](RawConnection& peer) {
+    peer.Write(kHead + Chunk(std::string("\xef\xbb\xbf") + kInit + kComplete) + "0\r\n\r\n");
+  });
+  EXPECT_EQ(RunLines(daemon).outcome, Outcome(ExitCode{0}));
+}
+
+TEST(RemoteCommand, SameUnderEverySplitOfTheBytes) {
+  const std::string events =
+      std::string(kInit) + "{\"type\":\"stdout\",\"text\":\"\xf0\x9f\x98\x80\"}\n\n" + kComplete;
+  for (size_t i = 1; i < events.size(); i += 7) {
+    ScriptedDaemon daemon([&](RawConnection& peer) {
+      peer.Write(kHead + Chunk(events.substr(0, i)));
+      peer.Write(Chunk(events.substr(i)) + "0\r\n\r\n");
+    });
+    const ExecResult result = RunLines(daemon);
+    EXPECT_EQ(result.out, "\xf0\x9f\x98\x80\n") << i;
+    EXPECT_EQ(result.outcome, Outcome(ExitCode{0})) << i;
+  }
+}
+
+TEST(RemoteCommand, EndOfStreamIsNoExit) {
+  const ExecResult result = RunStream("{\"type\":\"stdout\",\"text\":\"part\"}\n\n");
+  EXPECT_EQ(result.out, "part\n");
+  ASSERT_TRUE(result.outcome.has_value());
+  EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
+  EXPECT_TRUE(result.last.lossy);
+}
+
+TEST(RemoteCommand, TheStatusRecordTellsWhatABrokenStreamDidNot) {
+  ScriptedDaemon daemon([](RawConnection& peer) {
+    peer.Write(kHead + Chunk(kInit) + Chunk("{\"type\":\"stdout\",\"text\":\"part\"}\n\n") +
+               "ff\r\n{\"type\":\"stdo");
+    peer.Reset();
+  });
+  daemon.status_answer =
+      Json(200, "{\"running\":false,\"exit_code\":4,\"error\":\"exit status 4\"}");
+  const ExecResult result = RunLines(daemon);
+  EXPECT_EQ(result.out, "part\n") << "half a line is not output";
+  EXPECT_EQ(result.outcome, Outcome(ExitCode{4}));
+  EXPECT_TRUE(result.last.lossy);
+  EXPECT_EQ(daemon.posts(), 1);
+}
+
+TEST(RemoteCommand, CommandThatRunsOnUnseenIsLostAndSaysSo) {
+  ScriptedDaemon daemon(
+      [](RawConnection& peer) { peer.Write(kHead + Chunk(kInit) + "0\r\n\r\n"); });
+  daemon.status_answer = Json(200, "{\"running\":true}");
+  const ExecResult result = RunLines(daemon);
+  ASSERT_TRUE(result.outcome && std::holds_alternative<Lost>(*result.outcome));
+  EXPECT_TRUE(std::get<Lost>(*result.outcome).maybe_running);
+}
+
+TEST(RemoteCommand, EmptyStreamIsAFailureAndNotRepeated) {
+  ScriptedDaemon daemon([](RawConnection& peer) { peer.Write(std::string(kHead) + "0\r\n\r\n"); });
+  const ExecResult result = RunLines(daemon);
+  EXPECT_FALSE(result.status.ok());
+  EXPECT_FALSE(result.outcome.has_value());
+  EXPECT_EQ(daemon.posts(), 1);
+}
+
+TEST(RemoteCommand, RefusalsAreTypedAndQuoteNothing) {
+  struct Case {
+    std::string answer;
+    R reason;
+  };
+  for (const Case& c :
+       {Case{Json(400, "{\"code\":\"INVALID_REQUEST_BODY\",\"message\":\"SECRET\"}"),
+             R::ERROR_REASON_UPSTREAM_REJECTED},
+        Case{Json(401, "{\"error\":\"Unauthorized: SECRET\"}"),
+             R::ERROR_REASON_UPSTREAM_UNAUTHENTICATED},
+        Case{Json(500, "{\"code\":\"RUNTIME_ERROR\",\"message\":\"SECRET\"}"),
+             R::ERROR_REASON_UPSTREAM_FAILED},
+        Case{Json(503, "<html>SECRET</html>"), R::ERROR_REASON_SANDBOX_UNREACHABLE},
+        Case{Json(200, "{\"code\":\"RUNTIME_ERROR\",\"message\":\"SECRET\"}"),
+             R::ERROR_REASON_UPSTREAM_FAILED},
+        Case{"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\nSECRET",
+             R::ERROR_REASON_UPSTREAM_PROTOCOL}}) {
+    ScriptedDaemon daemon([&](RawConnection& peer) { peer.Write(c.answer); });
+    const ExecResult result = RunLines(daemon);
+    EXPECT_EQ(ReasonOf(result.status), c.reason) << c.answer << "\n" << result.status;
+    EXPECT_EQ(result.status.ToString().find("SECRET"), std::string::npos) << result.status;
+    EXPECT_FALSE(result.outcome.has_value());
+    EXPECT_EQ(daemon.posts(), 1);
+  }
+}
+
+TEST(RemoteCommand, FailureInMidStreamIsNoExit) {
+  const ExecResult result = RunStream("{\"code\":\"RUNTIME_ERROR\",\"message\":\"x\"}");
+  ASSERT_TRUE(result.outcome.has_value());
+  EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
+}
+
+TEST(RemoteCommand, NothingCountsAfterTheTerminalEvent) {
+  ScriptedDaemon daemon([](RawConnection& peer) {
+    peer.Write(kHead + Chunk(kInit) + Chunk(kComplete) +
+               Chunk("{\"type\":\"stdout\",\"text\":\"late\"}\n\n"));
+    peer.AwaitClose();  // stays open: the end must not be waited for
+  });
+  const absl::Time start = absl::Now();
+  const ExecResult result = RunLines(daemon);
+  EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
+  EXPECT_EQ(result.out, "");
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+TEST(RemoteCommand, OutputBeforeTheIdIsKept) {
+  ScriptedDaemon daemon([](RawConnection& peer) {
+    peer.Write(kHead + Chunk("{\"type\":\"stdout\",\"text\":\"early\"}\n\n") + Chunk(kInit) +
+               Chunk(kComplete) + "0\r\n\r\n");
+  });
+  EXPECT_EQ(RunLines(daemon).out, "early\n");
+}
+
+TEST(RemoteCommand, TimeoutTravelsInWholeMilliseconds) {
+  for (const auto& [timeout, text] : {std::pair{absl::Seconds(60), "\"timeout\":60000"},
+                                      std::pair{absl::Milliseconds(2500), "\"timeout\":2500"},
+                                      std::pair{absl::Milliseconds(50), "\"timeout\":50"}}) {
+    ScriptedDaemon daemon([](RawConnection& peer) { peer.Write(Stream(kComplete)); });
+    RunLines(daemon, {.shell = "x", .timeout = timeout});
+    EXPECT_THAT(daemon.post_body(), HasSubstr(text));
+  }
+  ScriptedDaemon daemon([](RawConnection& peer) { peer.Write(Stream(kComplete)); });
+  RunLines(daemon);
+  EXPECT_EQ(daemon.post_body().find("timeout"), std::string::npos);
+}
+
+TEST(RemoteCommand, ErrorValuesThatAreNoNumbers) {
+  for (const char* value : {"chdir /x: no such file or directory", "", "999999999999"}) {
+    const ExecResult result =
+        RunStream(std::string("{\"type\":\"error\",\"error\":{\"evalue\":\"") + value + "\"}}\n\n");
+    ASSERT_TRUE(result.outcome.has_value()) << value;
+    EXPECT_FALSE(std::holds_alternative<ExitCode>(*result.outcome)) << value;
+  }
+  EXPECT_EQ(RunStream("{\"type\":\"error\",\"error\":{\"evalue\":\" 42 \"}}\n\n").outcome,
+            Outcome(ExitCode{42}));
+  EXPECT_FALSE(std::holds_alternative<ExitCode>(*RunStream("{\"type\":\"error\"}\n\n").outcome));
+}
+
+TEST(RemoteCommand, ALineOfNineMegabytesArrives) {
+  const std::string line(9 << 20, 'x');
+  const ExecResult result =
+      RunStream("{\"type\":\"stdout\",\"text\":\"" + line + "\"}\n\n" + kComplete);
+  EXPECT_EQ(result.out.size(), line.size() + 1);
+}
+
+TEST(RemoteCommand, ConnectionThatCannotBeMadeIsRetriedOnceWithWhatIsTrueNow) {
+  ScriptedDaemon daemon([](RawConnection& peer) { peer.Write(Stream(kComplete)); });
+  ClosedPort closed;
+  ExecBench bench("http://127.0.0.1:" + std::to_string(closed.port()));
+  const ExecResult result = bench.Run({.shell = "x", .fidelity = ExecFidelity::kLines});
+  EXPECT_EQ(ReasonOf(result.status), R::ERROR_REASON_SANDBOX_UNREACHABLE) << result.status;
+  EXPECT_EQ(bench.directory.resolves(), 2);
+}
+
+}  // namespace
+}  // namespace bridge
