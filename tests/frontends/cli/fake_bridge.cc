@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/frontends/cli/fake_bridge.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace bridge::cli {
+namespace {
+
+template <typename Request, typename Response>
+grpc::Status Answer(const FakeBridge::Handler<Request, Response>& handler, const Request& request,
+                    Response* response) {
+  if (!handler) return {grpc::StatusCode::UNIMPLEMENTED, ""};
+  return handler(request, response);
+}
+
+}  // namespace
+
+grpc::Status ErrorStatus(pb::ErrorReason reason, grpc::StatusCode code, const std::string& message,
+                         const std::map<std::string, std::string>& metadata,
+                         double retry_after_seconds) {
+  google::rpc::Status rich;
+  rich.set_code(code);
+  rich.set_message(message);
+  google::rpc::ErrorInfo info;
+  info.set_reason(pb::ErrorReason_Name(reason).substr(std::string("ERROR_REASON_").size()));
+  info.set_domain("sandbox.bridge.v1");
+  info.mutable_metadata()->insert(metadata.begin(), metadata.end());
+  rich.add_details()->PackFrom(info);
+  if (retry_after_seconds >= 0) {
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(static_cast<int64_t>(retry_after_seconds));
+    rich.add_details()->PackFrom(retry);
+  }
+  return {code, message, rich.SerializeAsString()};
+}
+
+pb::ExecEvent Started(const std::string& exec_id, pb::Fidelity fidelity) {
+  pb::ExecEvent event;
+  event.mutable_started()->set_exec_id(exec_id);
+  event.mutable_started()->set_fidelity(fidelity);
+  return event;
+}
+
+pb::ExecEvent Output(pb::OutputStream stream, const std::string& data, int64_t offset) {
+  pb::ExecEvent event;
+  auto* output = event.mutable_output_batch()->add_outputs();
+  output->set_stream(stream);
+  output->set_data(data);
+  output->set_offset(offset);
+  return event;
+}
+
+pb::ExecEvent Exited(int exit_code) {
+  pb::Outcome outcome;
+  outcome.set_exit_code(exit_code);
+  return Ended(outcome);
+}
+
+pb::ExecEvent Ended(const pb::Outcome& outcome) {
+  pb::ExecEvent event;
+  *event.mutable_exited()->mutable_outcome() = outcome;
+  return event;
+}
+
+pb::ExecEvent Drained() {
+  pb::ExecEvent event;
+  event.mutable_drained();
+  return event;
+}
+
+class FakeBridge::Sandboxes final : public pb::SandboxService::Service {
+ public:
+  explicit Sandboxes(FakeBridge& fake) : fake_(fake) {}
+  grpc::Status CreateSandbox(grpc::ServerContext* context, const pb::CreateSandboxRequest* request,
+                             pb::CreateSandboxResponse* response) override {
+    fake_.Record("CreateSandbox", *context);
+    return Answer(fake_.on_create, *request, response);
+  }
+  grpc::Status GetSandbox(grpc::ServerContext* context, const pb::GetSandboxRequest* request,
+                          pb::Sandbox* response) override {
+    fake_.Record("GetSandbox", *context);
+    return Answer(fake_.on_get, *request, response);
+  }
+  grpc::Status ListSandboxes(grpc::ServerContext* context, const pb::ListSandboxesRequest* request,
+                             pb::ListSandboxesResponse* response) override {
+    fake_.Record("ListSandboxes", *context);
+    return Answer(fake_.on_list, *request, response);
+  }
+  grpc::Status DeleteSandbox(grpc::ServerContext* context, const pb::DeleteSandboxRequest* request,
+                             pb::DeleteSandboxResponse* response) override {
+    fake_.Record("DeleteSandbox", *context);
+    return Answer(fake_.on_delete, *request, response);
+  }
+
+ private:
+  FakeBridge& fake_;
+};
+
+class FakeBridge::Exec final : public pb::ExecService::Service {
+ public:
+  explicit Exec(FakeBridge& fake) : fake_(fake) {}
+  grpc::Status Execute(grpc::ServerContext* context, const pb::ExecuteRequest* request,
+                       grpc::ServerWriter<pb::ExecEvent>* writer) override {
+    fake_.Record("Execute", *context);
+    if (!fake_.on_execute) return {grpc::StatusCode::UNIMPLEMENTED, ""};
+    return fake_.on_execute(context, *request, writer);
+  }
+  grpc::Status SignalExec(grpc::ServerContext* context, const pb::SignalExecRequest* request,
+                          pb::SignalExecResponse* response) override {
+    fake_.Record("SignalExec", *context);
+    return Answer(fake_.on_signal, *request, response);
+  }
+  grpc::Status Run(grpc::ServerContext* context, const pb::RunRequest* request,
+                   pb::RunResponse* response) override {
+    fake_.Record("Run", *context);
+    return Answer(fake_.on_run, *request, response);
+  }
+
+ private:
+  FakeBridge& fake_;
+};
+
+class FakeBridge::Bridge final : public pb::BridgeService::Service {
+ public:
+  explicit Bridge(FakeBridge& fake) : fake_(fake) {}
+  grpc::Status GetServerInfo(grpc::ServerContext* context, const pb::GetServerInfoRequest* request,
+                             pb::ServerInfo* response) override {
+    fake_.Record("GetServerInfo", *context);
+    return Answer(fake_.on_server_info, *request, response);
+  }
+  grpc::Status GetCapabilities(grpc::ServerContext* context,
+                               const pb::GetCapabilitiesRequest* request,
+                               pb::GetCapabilitiesResponse* response) override {
+    fake_.Record("GetCapabilities", *context);
+    return Answer(fake_.on_capabilities, *request, response);
+  }
+
+ private:
+  FakeBridge& fake_;
+};
+
+FakeBridge::FakeBridge(const std::string& listen,
+                       std::shared_ptr<grpc::ServerCredentials> credentials)
+    : sandboxes_(std::make_unique<Sandboxes>(*this)),
+      exec_(std::make_unique<Exec>(*this)),
+      bridge_(std::make_unique<Bridge>(*this)) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  if (!credentials) credentials = grpc::InsecureServerCredentials();
+  builder.AddListeningPort(listen.empty() ? "127.0.0.1:0" : listen, credentials, &port);
+  builder.RegisterService(sandboxes_.get());
+  builder.RegisterService(exec_.get());
+  builder.RegisterService(bridge_.get());
+  server_ = builder.BuildAndStart();
+  address_ = listen.empty() ? "127.0.0.1:" + std::to_string(port) : listen;
+}
+
+FakeBridge::~FakeBridge() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+void FakeBridge::WillSend(std::vector<pb::ExecEvent> events) {
+  on_execute = [events = std::move(events)](grpc::ServerContext*, const pb::ExecuteRequest&,
+                                            ExecWriter* writer) {
+    for (const pb::ExecEvent& event : events) writer->Write(event);
+    return grpc::Status::OK;
+  };
+}
+
+std::vector<std::string> FakeBridge::calls() const {
+  const std::lock_guard lock(mu_);
+  return calls_;
+}
+
+std::string FakeBridge::authorization() const {
+  const std::lock_guard lock(mu_);
+  return authorization_;
+}
+
+bool FakeBridge::WaitForCall(const std::string& name) const {
+  std::unique_lock lock(mu_);
+  return called_.wait_for(lock, std::chrono::seconds(10), [&] {
+    return std::find(calls_.begin(), calls_.end(), name) != calls_.end();
+  });
+}
+
+void FakeBridge::Record(const std::string& name, const grpc::ServerContext& context) {
+  {
+    const std::lock_guard lock(mu_);
+    calls_.push_back(name);
+    const auto found = context.client_metadata().find("authorization");
+    authorization_ = found == context.client_metadata().end()
+                         ? ""
+                         : std::string(found->second.data(), found->second.size());
+  }
+  called_.notify_all();
+}
+
+}  // namespace bridge::cli
