@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontends/epp/json_scan.h"
+
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace bridge::epp {
+namespace {
+
+constexpr std::string_view kBlank = " \t\r\n";
+constexpr std::string_view kEndOfToken = ",:]}[{\" \t\r\n";
+// Longer ids are somebody's mistake; they are not kept.
+constexpr size_t kMaxIdBytes = 256;
+
+struct Edit {
+  size_t pos;
+  size_t length;
+  std::string text;
+};
+
+// Value of the escape `\uXXXX` at `pos`, or -1.
+int EscapeAt(std::string_view text, size_t pos) {
+  if (text.size() < pos + 6 || text[pos] != '\\' || text[pos + 1] != 'u') return -1;
+  unsigned value = 0;
+  const char* end = text.data() + pos + 6;
+  const auto [ptr, ec] = std::from_chars(text.data() + pos + 2, end, value, 16);
+  return ec == std::errc() && ptr == end ? static_cast<int>(value) : -1;
+}
+
+bool IsHigh(int unit) { return unit >= 0xD800 && unit <= 0xDBFF; }
+bool IsLow(int unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
+
+// Would a parser that keeps doubles choke on this number?
+bool IsBeyondDouble(std::string_view token) {
+  if (token.size() < 5) return false;
+  double value = 0;
+  const char* end = token.data() + token.size();
+  const auto [ptr, ec] = std::from_chars(token.data(), end, value);
+  // Too small is out of range as well, and is zero to everybody: only a large one needs help. The
+  // sign of the exponent tells, since a plain integer or fraction cannot be too small to read.
+  return ec == std::errc::result_out_of_range && ptr == end && token.find("e-") == token.npos &&
+         token.find("E-") == token.npos;
+}
+
+bool IsIdToken(std::string_view token) {
+  if (token.empty() || token.size() > kMaxIdBytes) return false;
+  if (token == "null") return true;
+  double value = 0;
+  const char* end = token.data() + token.size();
+  const bool digit_first = token[0] == '-' || (token[0] >= '0' && token[0] <= '9');
+  return digit_first && std::from_chars(token.data(), end, value).ptr == end;
+}
+
+bool IsIdString(std::string_view token) {
+  if (token.size() > kMaxIdBytes) return false;
+  for (const char c : token) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7E) return false;
+  }
+  return true;
+}
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  void Run() {
+    while (pos_ < text_.size()) Step();
+  }
+
+  JsonScan result;
+  std::vector<Edit> edits;
+
+ private:
+  void Step() {
+    const char c = text_[pos_];
+    if (c == '"') return String();
+    if (kBlank.find(c) != kBlank.npos) {
+      ++pos_;
+      return;
+    }
+    if (c == '{' || c == '[') {
+      if (++depth_ > result.depth) result.depth = depth_;
+      if (depth_ == 1) at_key_ = c == '{';
+      value_is_id_ = false;
+    } else if (c == '}' || c == ']') {
+      --depth_;
+    } else if (depth_ == 1 && c == ':') {
+      at_key_ = false;
+    } else if (depth_ == 1 && c == ',') {
+      at_key_ = true;
+      value_is_id_ = false;
+    } else if (c != ':' && c != ',') {
+      return Token();
+    }
+    ++pos_;
+  }
+
+  void String() {
+    const size_t begin = pos_;
+    SkipString();
+    const std::string_view token = text_.substr(begin, pos_ - begin);
+    if (depth_ != 1) return;
+    if (at_key_) {
+      value_is_id_ = token == "\"id\"";
+    } else if (std::exchange(value_is_id_, false) && closed_ && IsIdString(token)) {
+      result.id = token;
+    }
+  }
+
+  // From one quote to behind the other. Long strings have no escapes as a rule: memchr's speed.
+  void SkipString() {
+    ++pos_;
+    closed_ = false;
+    while (pos_ < text_.size()) {
+      const char* from = text_.data() + pos_;
+      const void* found = std::memchr(from, '"', text_.size() - pos_);
+      const size_t quote = found == nullptr ? text_.size() : pos_ + Distance(from, found);
+      const void* escape = std::memchr(from, '\\', quote - pos_);
+      if (escape == nullptr) {
+        closed_ = found != nullptr;
+        pos_ = closed_ ? quote + 1 : quote;
+        return;
+      }
+      pos_ += Distance(from, escape);
+      Escape();
+    }
+    pos_ = text_.size();
+  }
+
+  void Escape() {
+    const int unit = EscapeAt(text_, pos_);
+    if (IsHigh(unit) && IsLow(EscapeAt(text_, pos_ + 6))) {
+      pos_ += 12;
+    } else if (IsHigh(unit) || IsLow(unit)) {
+      edits.push_back({pos_, 6, "\\u0000"});
+      pos_ += 6;
+    } else {
+      pos_ += 2;
+    }
+  }
+
+  void Token() {
+    const size_t begin = pos_;
+    pos_ = text_.find_first_of(kEndOfToken, pos_);
+    const bool whole = pos_ != text_.npos;
+    if (!whole) pos_ = text_.size();
+    const std::string_view token = text_.substr(begin, pos_ - begin);
+    if (depth_ == 1 && std::exchange(value_is_id_, false) && whole && IsIdToken(token)) {
+      result.id = token;
+    }
+    if (token == "NaN" || token == "Infinity" || token == "-Infinity") {
+      edits.push_back({begin, token.size(), "\"\\u0000" + std::string(token) + "\""});
+    } else if (IsBeyondDouble(token)) {
+      const std::string infinity = token[0] == '-' ? "-Infinity" : "Infinity";
+      edits.push_back({begin, token.size(), "\"\\u0000" + infinity + "\""});
+    }
+  }
+
+  static size_t Distance(const char* from, const void* to) {
+    return static_cast<size_t>(static_cast<const char*>(to) - from);
+  }
+
+  const std::string_view text_;
+  size_t pos_ = 0;
+  int depth_ = 0;
+  bool at_key_ = false;       // at depth 1: a key comes next
+  bool value_is_id_ = false;  // at depth 1: the last key was "id"
+  bool closed_ = false;       // the last string had its closing quote
+};
+
+}  // namespace
+
+JsonScan ScanJson(std::string* text) {
+  Scanner scanner(*text);
+  scanner.Run();
+  if (scanner.edits.empty()) return std::move(scanner.result);
+  std::string rewritten;
+  rewritten.reserve(text->size() + 16 * scanner.edits.size());
+  size_t done = 0;
+  for (const Edit& edit : scanner.edits) {
+    rewritten.append(*text, done, edit.pos - done).append(edit.text);
+    done = edit.pos + edit.length;
+  }
+  rewritten.append(*text, done);
+  *text = std::move(rewritten);
+  scanner.result.changed = true;
+  return std::move(scanner.result);
+}
+
+std::string ScanId(std::string_view beginning) {
+  Scanner scanner(beginning);
+  scanner.Run();
+  return std::move(scanner.result.id);
+}
+
+}  // namespace bridge::epp

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontends/epp/rpc.h"
+
+#include <pthread.h>
+
+#include "absl/time/clock.h"
+#include "bridge/base/error.h"
+#include "bridge/service/status.h"
+#include "fmt/format.h"
+
+namespace bridge::epp {
+
+CompletionThread::CompletionThread() {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "epp-grpc");
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) static_cast<Completion*>(tag)->Complete(ok);
+  });
+}
+
+CompletionThread::~CompletionThread() {
+  queue_.Shutdown();
+  thread_.join();
+}
+
+absl::Status CallScope::ToStatus(const grpc::Status& status) const {
+  if (status.ok()) return absl::OkStatus();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE,
+                     fmt::format("{} cannot be reached: {}", peer_, status.error_message()));
+  }
+  return FromGrpcStatus(status);
+}
+
+void CallScope::Cancel() {
+  for (grpc::ClientContext* context : contexts_) context->TryCancel();
+  stop_.Cancel();
+}
+
+RpcContext::RpcContext(CallScope& scope, absl::Duration timeout) : scope_(scope) {
+  if (timeout < absl::Hours(24 * 365)) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+  if (scope.authorization_.has_value())
+    context_.AddMetadata("authorization", *scope.authorization_);
+  scope_.contexts_.insert(&context_);
+  if (scope_.cancelled()) context_.TryCancel();
+}
+
+}  // namespace bridge::epp
