@@ -12,7 +12,9 @@
 //   CANCELLED             the task was cancelled
 // phase is "connect" (the request was not sent) or "answer" (it was, at least in part). Messages
 // name host, port and phase, and never headers, query strings, bodies or user-info.
-// Not done here: redirects, decompression, cookies, 100-continue, HTTP/2.
+// A body that has neither a length nor chunks ends with the connection, and only then can a cut one
+// not be told from a complete one. Not done here: redirects, decompression, cookies, 100-continue,
+// HTTP/2.
 #pragma once
 
 #include <cstddef>

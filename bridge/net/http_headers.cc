@@ -8,11 +8,6 @@ namespace {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool SameName(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                            [](char x, char y) { return Lower(x) == Lower(y); });
-}
-
 bool IsTokenChar(char c) {
   if ((c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z')) return true;
   return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
@@ -26,6 +21,11 @@ std::string_view Trimmed(std::string_view text) {
 
 }  // namespace
 
+bool SameHeaderName(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
 void HttpHeaders::Add(std::string_view name, std::string_view value) {
   fields_.push_back({std::string(name), std::string(value)});
 }
@@ -36,12 +36,12 @@ void HttpHeaders::Set(std::string_view name, std::string_view value) {
 }
 
 void HttpHeaders::Remove(std::string_view name) {
-  std::erase_if(fields_, [name](const Field& field) { return SameName(field.name, name); });
+  std::erase_if(fields_, [name](const Field& field) { return SameHeaderName(field.name, name); });
 }
 
 std::optional<std::string_view> HttpHeaders::Get(std::string_view name) const {
   for (const Field& field : fields_) {
-    if (SameName(field.name, name)) return field.value;
+    if (SameHeaderName(field.name, name)) return field.value;
   }
   return std::nullopt;
 }

@@ -40,6 +40,9 @@ class HttpHeaders {
   std::vector<Field> fields_;
 };
 
+// The same name, whatever the case?
+bool SameHeaderName(std::string_view a, std::string_view b);
+
 // May these travel as they are? A name is a token (RFC 9110, 5.6.2); a value has no control
 // characters but the tab, so that nobody can smuggle in a line.
 bool IsHeaderName(std::string_view name);

@@ -35,9 +35,9 @@ void Append(void** list, const std::string& line) {
 }
 
 // The framing of the body is this file's business.
-bool IsFramingHeader(const HttpHeaders::Field& field) {
-  const HttpHeaders one({field});
-  return one.Has("Content-Length") || one.Has("Transfer-Encoding") || one.Has("Expect");
+bool IsFramingHeader(std::string_view name) {
+  return SameHeaderName(name, "Content-Length") || SameHeaderName(name, "Transfer-Encoding") ||
+         SameHeaderName(name, "Expect");
 }
 
 bool IsHttpUrl(const std::string& url) {
@@ -80,7 +80,7 @@ absl::Status Transfer::Impl::PrepareHeaders() {
           ErrorReason::ERROR_REASON_INVALID_ARGUMENT,
           fmt::format("the value of the HTTP header {} holds a control character", field.name));
     }
-    if (IsFramingHeader(field)) continue;
+    if (IsFramingHeader(field.name)) continue;
     Append(&header_list_, field.value.empty() ? field.name + ";"  // how curl spells an empty one
                                               : fmt::format("{}: {}", field.name, field.value));
   }

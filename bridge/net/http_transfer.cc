@@ -17,6 +17,15 @@ namespace {
 
 constexpr size_t kMaxHeadBytes = 256 * 1024;
 
+// RFC 9112, 6.3: two lengths that differ are an attack or a broken proxy. curl takes the last one.
+bool HasTwoLengths(const HttpHeaders& headers) {
+  const auto first = headers.Get("Content-Length");
+  if (!first) return false;
+  return std::any_of(headers.begin(), headers.end(), [&first](const HttpHeaders::Field& field) {
+    return SameHeaderName(field.name, "Content-Length") && field.value != *first;
+  });
+}
+
 }  // namespace
 
 static_assert(CURL_ERROR_SIZE == 256);
@@ -164,6 +173,10 @@ bool Transfer::Impl::TakeHeaderLine(std::string_view line) {
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
   if (line.empty()) {
     if (head_.status < 200) return true;
+    if (HasTwoLengths(head_.headers)) {
+      peer_fault_ = "announced two different lengths";
+      return false;
+    }
     head_complete_ = true;
     engine_.MarkDirty(this);
   } else if (line.substr(0, 5) == "HTTP/") {

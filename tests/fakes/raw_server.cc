@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,7 +21,7 @@
 namespace bridge {
 namespace {
 
-constexpr int kPatienceMs = 10'000;
+constexpr int kPatienceSeconds = 10;
 
 struct Address {
   sockaddr_storage storage{};
@@ -65,18 +68,27 @@ int Bound(RawServer::Family family, int* port) {
 
 // ---- RawConnection
 
+RawConnection::RawConnection(int fd, int index, SSL_CTX* tls) : fd_(fd), index_(index) {
+  const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  if (tls == nullptr) return;
+  tls_ = SSL_new(tls);
+  SSL_set_fd(tls_, fd);
+  (void)SSL_accept(tls_);  // a client that does not trust us ends it here
+}
+
 RawConnection::~RawConnection() { Close(); }
 
 bool RawConnection::Fill() {
   if (fd_ < 0) return false;
-  pollfd wait{.fd = fd_, .events = POLLIN, .revents = 0};
-  if (::poll(&wait, 1, kPatienceMs) == 0) {
-    ADD_FAILURE() << "the peer sent nothing for ten seconds";
+  char bytes[65536];
+  errno = 0;
+  const ssize_t n =
+      tls_ != nullptr ? SSL_read(tls_, bytes, sizeof(bytes)) : ::recv(fd_, bytes, sizeof(bytes), 0);
+  if (n <= 0) {
+    if (errno == EAGAIN) ADD_FAILURE() << "the peer sent nothing for ten seconds";
     return false;
   }
-  char bytes[65536];
-  const ssize_t n = ::recv(fd_, bytes, sizeof(bytes), 0);
-  if (n <= 0) return false;
   buffer_.append(bytes, static_cast<size_t>(n));
   return true;
 }
@@ -122,7 +134,9 @@ std::string RawConnection::ReadChunkedBody() {
 
 bool RawConnection::Write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t n = tls_ != nullptr
+                          ? SSL_write(tls_, bytes.data(), static_cast<int>(bytes.size()))
+                          : ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -141,7 +155,10 @@ size_t RawConnection::WriteUntilFull() {
   }
 }
 
-void RawConnection::EndWriting() { ::shutdown(fd_, SHUT_WR); }
+void RawConnection::EndWriting() {
+  if (tls_ != nullptr) SSL_shutdown(tls_);
+  ::shutdown(fd_, SHUT_WR);
+}
 
 void RawConnection::Reset() {
   const linger hard{.l_onoff = 1, .l_linger = 0};
@@ -156,6 +173,7 @@ void RawConnection::Reset() {
 
 void RawConnection::Close() {
   if (fd_ < 0) return;
+  SSL_free(std::exchange(tls_, nullptr));
   ::shutdown(fd_, SHUT_RDWR);
   ::close(std::exchange(fd_, -1));
 }
@@ -163,7 +181,14 @@ void RawConnection::Close() {
 // ---- RawServer
 
 RawServer::RawServer(Script script, Family family)
-    : script_(std::move(script)), listener_(Bound(family, &port_)) {
+    : RawServer(std::move(script), family, nullptr) {}
+
+RawServer::RawServer(const TestCertificate& certificate, Script script)
+    : RawServer(std::move(script), Family::kIpv4, certificate.NewServerContext()) {}
+
+RawServer::RawServer(Script script, Family family, SSL_CTX* tls)
+    : script_(std::move(script)), tls_(tls), listener_(Bound(family, &port_)) {
+  ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   ::listen(listener_, 1024);
   accepting_ = std::thread([this] { Serve(); });
 }
@@ -179,6 +204,7 @@ RawServer::~RawServer() {
   for (std::thread& script : scripts_) script.join();
   for (const int fd : open_) ::close(fd);
   ::close(listener_);
+  SSL_CTX_free(tls_);
 }
 
 void RawServer::AwaitScripts() {
@@ -187,7 +213,8 @@ void RawServer::AwaitScripts() {
 }
 
 std::string RawServer::Url(std::string_view path) const {
-  return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
+  return (tls_ != nullptr ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port_) +
+         std::string(path);
 }
 
 void RawServer::Serve() {
@@ -208,7 +235,7 @@ void RawServer::Serve() {
     const int index = accepted_++;
     scripts_.emplace_back([this, fd, index] {
       {
-        RawConnection peer(fd, index);
+        RawConnection peer(fd, index, tls_);
         script_(peer);
       }
       std::lock_guard lock(mu_);

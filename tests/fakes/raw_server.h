@@ -12,6 +12,8 @@
 // A script that waits in vain for ten seconds fails the test.
 #pragma once
 
+#include <openssl/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -22,11 +24,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/test_certificate.h"
+
 namespace bridge {
 
 class RawConnection {
  public:
-  RawConnection(int fd, int index) : fd_(fd), index_(index) {}
+  RawConnection(int fd, int index, SSL_CTX* tls);  // `tls` may be null
   ~RawConnection();
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
@@ -54,6 +58,7 @@ class RawConnection {
 
   int fd_;
   const int index_;
+  SSL* tls_ = nullptr;
   std::string buffer_;
 };
 
@@ -63,20 +68,24 @@ class RawServer {
   using Script = std::function<void(RawConnection&)>;
 
   explicit RawServer(Script script, Family family = Family::kIpv4);
+  // Speaks TLS with this certificate; the script sees the plain bytes.
+  RawServer(const TestCertificate& certificate, Script script);
   ~RawServer();  // breaks all connections, then waits for the scripts
   RawServer(const RawServer&) = delete;
   RawServer& operator=(const RawServer&) = delete;
 
   int port() const { return port_; }
-  std::string Url(std::string_view path = "/") const;
+  std::string Url(std::string_view path = "/") const;  // http or https, as it is
   int accepted() const { return accepted_; }
   // Waits until every script that was started has returned, so that what it noted can be looked at.
   void AwaitScripts();
 
  private:
+  RawServer(Script script, Family family, SSL_CTX* tls);
   void Serve();
 
   const Script script_;
+  SSL_CTX* const tls_;
   int port_ = 0;  // before the listener, which sets it
   const int listener_;
   std::atomic<int> accepted_{0};
