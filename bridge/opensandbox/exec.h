@@ -20,8 +20,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "bridge/net/task.h"
-#include "bridge/net/task_scope.h"
-#include "bridge/opensandbox/daemon_client.h"
 #include "bridge/opensandbox/exec_types.h"
 
 namespace bridge {
@@ -72,22 +70,6 @@ class Exec {
   ExecFidelity fidelity_ = ExecFidelity::kBytes;
   int64_t pid_ = 0;
   std::string incarnation_;
-};
-
-// What every route works with. Copied into background tasks; the references outlive them.
-struct ExecParts {
-  DaemonClient& client;
-  TaskScope& background;
-  CallContext context;
-  std::shared_ptr<Daemon> daemon;
-
-  EventLoop& loop() const { return client.loop(); }
-  // The same with a deadline of its own: for what outlives the call.
-  ExecParts ForBackground(absl::Duration limit) const {
-    ExecParts copy = *this;
-    copy.context.deadline = client.loop().Now() + limit;
-    return copy;
-  }
 };
 
 }  // namespace bridge

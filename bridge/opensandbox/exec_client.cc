@@ -81,7 +81,7 @@ std::unique_ptr<Exec> ArgumentsTooLong(const Daemon& daemon) {
 // Whoever drops this while it holds a command hands the command to the background to be killed, so
 // that no exit of Start() can lose one.
 struct StartingCommand {
-  ExecParts parts;
+  SandboxHandle sandbox;
   std::unique_ptr<RemoteCommand> command;
   std::optional<ExecFolder> folder;
   bool kill = true;
@@ -89,39 +89,29 @@ struct StartingCommand {
 
   ~StartingCommand() {
     if (command == nullptr || command->refused() || !kill) return;
-    parts.background.Start(
+    sandbox.background.Start(
         "kill a command",
-        [parts = parts.ForBackground(kKillLimit), folder = folder, uploaded = stdin_uploaded,
+        [sandbox = sandbox.ForBackground(kKillLimit), folder = folder, uploaded = stdin_uploaded,
          command = std::shared_ptr<RemoteCommand>(std::move(command))]() mutable -> Task<void> {
-          co_await KillRemoteCommand(parts, std::move(command), folder, uploaded);
+          co_await KillRemoteCommand(sandbox, std::move(command), folder, uploaded);
         });
   }
 };
 
 }  // namespace
 
-Task<absl::StatusOr<ExecClient::Place>> ExecClient::Find(CallContext context, ExecTarget target) {
-  CO_ASSIGN_OR_RETURN(
-      std::shared_ptr<Daemon> daemon,
-      co_await client_.directory().Resolve(context, target.sandbox_id, target.incarnation));
-  absl::StatusOr<std::shared_ptr<DaemonCapabilities>> capabilities =
-      co_await ProbeDaemon(client_, context, daemon);
-  if (!capabilities.ok()) co_return capabilities.status();
-  co_return Place{{client_, background_, std::move(context), std::move(daemon)},
-                  *std::move(capabilities)};
-}
-
 Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Start(CallContext context,
-                                                              ExecTarget target, ExecSpec spec,
+                                                              SandboxTarget target, ExecSpec spec,
                                                               absl::Duration heartbeat) {
   // What is remembered of a sandbox may be out of date (resumed elsewhere): once more, afresh.
   absl::Status failure;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    absl::StatusOr<Place> place = co_await Find(context, target);
-    failure = place.status();
-    if (place.ok()) {
+    absl::StatusOr<SandboxHandle> sandbox =
+        co_await FindSandbox(client_, background_, context, target);
+    failure = sandbox.status();
+    if (sandbox.ok()) {
       absl::StatusOr<std::unique_ptr<Exec>> exec =
-          co_await StartOn(*std::move(place), spec, heartbeat);
+          co_await StartOn(*std::move(sandbox), spec, heartbeat);
       if (exec.ok()) co_return exec;
       failure = exec.status();
     }
@@ -132,21 +122,24 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Start(CallContext contex
   co_return failure;
 }
 
-Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartOn(Place place, ExecSpec spec,
+Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartOn(SandboxHandle sandbox,
+                                                                ExecSpec spec,
                                                                 absl::Duration heartbeat) {
-  if (!place.capabilities->own()) co_return co_await StartStock(std::move(place), std::move(spec));
-  auto exec = std::make_unique<OwnExec>(place.parts, spec, heartbeat);
+  if (!sandbox.capabilities->own())
+    co_return co_await StartStock(std::move(sandbox), std::move(spec));
+  auto exec = std::make_unique<OwnExec>(sandbox, spec, heartbeat);
   absl::Status status = co_await exec->Begin();
   if (status.ok()) co_return std::unique_ptr<Exec>(std::move(exec));
   const bool cancelled = co_await Cancelled();
   if (cancelled || !IsTransportFailure(status) || NeverArrived(status)) co_return status;
-  co_return co_await client_.directory().Explain(place.parts.context,
-                                                 place.parts.daemon->sandbox_id, status);
+  co_return co_await client_.directory().Explain(sandbox.context, sandbox.daemon->sandbox_id,
+                                                 status);
 }
 
-Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(Place place, ExecSpec spec) {
-  ExecParts& parts = place.parts;
-  const bool exact = !place.capabilities->scratch.empty() && spec.fidelity != ExecFidelity::kLines;
+Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(SandboxHandle sandbox,
+                                                                   ExecSpec spec) {
+  const bool exact =
+      !sandbox.capabilities->scratch.empty() && spec.fidelity != ExecFidelity::kLines;
   if (!exact && spec.fidelity == ExecFidelity::kBytes) {
     co_return Unsupported("exec.bytes",
                           "nothing in this sandbox is writable, so that output can only be had as "
@@ -159,7 +152,7 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(Place place, 
   if (spec.user.set()) {
     CO_ASSIGN_OR_RETURN(
         std::string passwd,
-        co_await client_.ReadSmallFile(parts.context, parts.daemon, "/etc/passwd", kMaxPasswd));
+        co_await client_.ReadSmallFile(sandbox.context, sandbox.daemon, "/etc/passwd", kMaxPasswd));
     CO_ASSIGN_OR_RETURN(StockUser user, ResolveUser(spec.user, passwd));
     request.uid = user.uid;
     request.gid = user.gid;
@@ -168,66 +161,71 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(Place place, 
   for (auto& variable : spec.env) request.env.push_back(std::move(variable));
   request.timeout = spec.timeout;
 
-  StartingCommand starting{parts, nullptr, std::nullopt, !spec.detach_on_disconnect};
+  StartingCommand starting{sandbox, nullptr, std::nullopt, !spec.detach_on_disconnect};
   ExecId id{.route = ExecId::Route::kLines, .timeout = spec.timeout};
   if (exact) {
     id.route = ExecId::Route::kFiles;
     id.nonce = RandomHex(16);
-    starting.folder.emplace(place.capabilities->scratch, id.nonce);
+    starting.folder.emplace(sandbox.capabilities->scratch, id.nonce);
     starting.stdin_uploaded = spec.stdin_bytes.size() > kMaxInlineStdinBytes;
     if (starting.stdin_uploaded) {
-      CO_RETURN_IF_ERROR(co_await UploadStdin(parts, starting.folder->uploaded_stdin(),
+      CO_RETURN_IF_ERROR(co_await UploadStdin(sandbox, starting.folder->uploaded_stdin(),
                                               std::move(spec.stdin_bytes)));
     }
     request.command = RedirectScript(spec, *starting.folder, starting.stdin_uploaded);
   } else {
     request.command = PlainScript(spec);
   }
-  if (request.command.size() > kMaxScriptBytes) co_return ArgumentsTooLong(*parts.daemon);
+  if (request.command.size() > kMaxScriptBytes) co_return ArgumentsTooLong(*sandbox.daemon);
 
-  starting.command = std::make_unique<RemoteCommand>(client_, parts.context, parts.daemon, request);
+  starting.command =
+      std::make_unique<RemoteCommand>(client_, sandbox.context, sandbox.daemon, request);
   const absl::Status status = co_await starting.command->AwaitId();
   if (!status.ok()) {
     const bool cancelled = co_await Cancelled();
     if (NeverArrived(status)) starting.kill = false;
     if (cancelled || NeverArrived(status) || !IsTransportFailure(status)) co_return status;
-    co_return co_await client_.directory().Explain(parts.context, parts.daemon->sandbox_id, status);
+    co_return co_await client_.directory().Explain(sandbox.context, sandbox.daemon->sandbox_id,
+                                                   status);
   }
   id.command_id = starting.command->id();
   const auto on_drop = starting.kill ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach;
   if (exact) {
-    co_return std::make_unique<FileExec>(parts, std::move(starting.command), *starting.folder,
+    co_return std::make_unique<FileExec>(sandbox, std::move(starting.command), *starting.folder,
                                          std::move(id), on_drop, starting.stdin_uploaded);
   }
-  co_return std::make_unique<LineExec>(parts, std::move(starting.command), std::move(id),
+  co_return std::make_unique<LineExec>(sandbox, std::move(starting.command), std::move(id),
                                        starting.kill);
 }
 
 // World-readable, since the command may have another user; its name cannot be guessed, and the
 // command's shell removes it as soon as it is open.
-Task<absl::Status> ExecClient::UploadStdin(ExecParts parts, std::string path, std::string bytes) {
+Task<absl::Status> ExecClient::UploadStdin(SandboxHandle sandbox, std::string path,
+                                           std::string bytes) {
   constexpr int kReadableByAll = 0644;
   MultipartUpload upload(path, kReadableByAll);
   HttpRequest request =
-      client_.Request(parts.context, *parts.daemon, "POST", "/files/upload", kUploadLimit);
+      client_.Request(sandbox.context, *sandbox.daemon, "POST", "/files/upload", kUploadLimit);
   request.headers.Set("Content-Type", upload.content_type());
   request.body = upload.preamble() + bytes + upload.epilogue();
   CO_ASSIGN_OR_RETURN(
       HttpResponse response,
-      co_await client_.Fetch(parts.context, parts.daemon, std::move(request), kMaxSmallBody));
+      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
   if (response.status == 200) co_return absl::OkStatus();
   co_return DaemonError(response, "take a command's input");
 }
 
 Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Attach(
-    CallContext context, ExecTarget target, std::string exec_id, int64_t stdout_offset,
+    CallContext context, SandboxTarget target, std::string exec_id, int64_t stdout_offset,
     int64_t stderr_offset, bool kill_on_drop, absl::Duration heartbeat) {
   CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
-  CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
-  CO_RETURN_IF_ERROR(CheckRoute(id, *place.capabilities));
+  CO_ASSIGN_OR_RETURN(
+      SandboxHandle sandbox,
+      co_await FindSandbox(client_, background_, std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(CheckRoute(id, *sandbox.capabilities));
   if (id.route == ExecId::Route::kOwn) {
-    auto exec = std::make_unique<OwnExec>(place.parts, id, stdout_offset, stderr_offset,
-                                          kill_on_drop, heartbeat);
+    auto exec = std::make_unique<OwnExec>(sandbox, id, stdout_offset, stderr_offset, kill_on_drop,
+                                          heartbeat);
     CO_RETURN_IF_ERROR(co_await exec->Begin());
     co_return std::unique_ptr<Exec>(std::move(exec));
   }
@@ -237,52 +235,55 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Attach(
   // Ask first: an id that the daemon does not know is an error, not an exec without output.
   CO_ASSIGN_OR_RETURN(
       CommandStatus status,
-      co_await FetchCommandStatus(client_, place.parts.context, place.parts.daemon, id.command_id));
+      co_await FetchCommandStatus(client_, sandbox.context, sandbox.daemon, id.command_id));
   (void)status;
-  const ExecFolder folder(place.capabilities->scratch, id.nonce);
+  const ExecFolder folder(sandbox.capabilities->scratch, id.nonce);
   co_return std::make_unique<FileExec>(
-      place.parts, folder, std::move(id),
+      sandbox, folder, std::move(id),
       kill_on_drop ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach, stdout_offset,
       stderr_offset);
 }
 
-Task<absl::StatusOr<ExecSignalResult>> ExecClient::Signal(CallContext context, ExecTarget target,
+Task<absl::StatusOr<ExecSignalResult>> ExecClient::Signal(CallContext context, SandboxTarget target,
                                                           std::string exec_id, int signal) {
   CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
-  CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
-  CO_RETURN_IF_ERROR(CheckRoute(id, *place.capabilities));
+  CO_ASSIGN_OR_RETURN(
+      SandboxHandle sandbox,
+      co_await FindSandbox(client_, background_, std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(CheckRoute(id, *sandbox.capabilities));
   if (id.route == ExecId::Route::kOwn) {
-    co_return co_await SignalOwn(std::move(place), std::move(id), signal);
+    co_return co_await SignalOwn(std::move(sandbox), std::move(id), signal);
   }
-  co_return co_await SignalStock(std::move(place), std::move(id), signal);
+  co_return co_await SignalStock(std::move(sandbox), std::move(id), signal);
 }
 
-Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalOwn(Place place, ExecId id, int signal) {
+Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalOwn(SandboxHandle sandbox, ExecId id,
+                                                             int signal) {
   HttpRequest request =
-      client_.Request(place.parts.context, *place.parts.daemon, "POST",
+      client_.Request(sandbox.context, *sandbox.daemon, "POST",
                       "/v1/exec/" + QueryEscape(id.command_id) + "/signal", kSmallLimit);
   request.headers.Set("Content-Type", "application/json");
   request.body = "{\"signal\":" + std::to_string(signal) + ",\"to\":\"group\"}";
   request.resend = Resend::kNever;
-  CO_ASSIGN_OR_RETURN(HttpResponse response,
-                      co_await client_.Fetch(place.parts.context, place.parts.daemon,
-                                             std::move(request), kMaxSmallBody));
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
   if (response.status != 200) co_return ParseExecRefusal(response.status, response.body).status;
   co_return ExecSignalResult{.delivery_confirmed = true};
 }
 
-Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalStock(Place place, ExecId id, int signal) {
-  const ExecParts& parts = place.parts;
+Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalStock(SandboxHandle sandbox, ExecId id,
+                                                               int signal) {
   // The status keeps the signal from a foreign process that got the number meanwhile.
   CO_ASSIGN_OR_RETURN(
       CommandStatus status,
-      co_await FetchCommandStatus(client_, parts.context, parts.daemon, id.command_id));
+      co_await FetchCommandStatus(client_, sandbox.context, sandbox.daemon, id.command_id));
   if (!status.running) {
     co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "the command has ended");
   }
   if (id.route == ExecId::Route::kFiles) {
-    const ExecFolder folder(place.capabilities->scratch, id.nonce);
-    CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, parts.context, parts.daemon,
+    const ExecFolder folder(sandbox.capabilities->scratch, id.nonce);
+    CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
                                                      SignalScript(folder, signal), nullptr));
     if (code == 0) co_return ExecSignalResult{.delivery_confirmed = true};
     if (code == 3) {
@@ -295,27 +296,29 @@ Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalStock(Place place, Exec
                           "known");
   }
   CO_RETURN_IF_ERROR(
-      co_await InterruptCommand(client_, parts.context, parts.daemon, id.command_id));
+      co_await InterruptCommand(client_, sandbox.context, sandbox.daemon, id.command_id));
   co_return ExecSignalResult{.delivery_confirmed = true, .ended = true};
 }
 
-Task<absl::StatusOr<ExecInfo>> ExecClient::Get(CallContext context, ExecTarget target,
+Task<absl::StatusOr<ExecInfo>> ExecClient::Get(CallContext context, SandboxTarget target,
                                                std::string exec_id) {
   CO_ASSIGN_OR_RETURN(ExecId id, ParseExecId(exec_id));
-  CO_ASSIGN_OR_RETURN(Place place, co_await Find(std::move(context), std::move(target)));
-  CO_RETURN_IF_ERROR(CheckRoute(id, *place.capabilities));
+  CO_ASSIGN_OR_RETURN(
+      SandboxHandle sandbox,
+      co_await FindSandbox(client_, background_, std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(CheckRoute(id, *sandbox.capabilities));
   if (id.route == ExecId::Route::kOwn) {
-    co_return co_await GetOwn(std::move(place), std::move(id));
+    co_return co_await GetOwn(std::move(sandbox), std::move(id));
   }
-  co_return co_await GetStock(std::move(place), std::move(id));
+  co_return co_await GetStock(std::move(sandbox), std::move(id));
 }
 
-Task<absl::StatusOr<ExecInfo>> ExecClient::GetOwn(Place place, ExecId id) {
-  HttpRequest request = client_.Request(place.parts.context, *place.parts.daemon, "GET",
+Task<absl::StatusOr<ExecInfo>> ExecClient::GetOwn(SandboxHandle sandbox, ExecId id) {
+  HttpRequest request = client_.Request(sandbox.context, *sandbox.daemon, "GET",
                                         "/v1/exec/" + QueryEscape(id.command_id), kSmallLimit);
-  CO_ASSIGN_OR_RETURN(HttpResponse response,
-                      co_await client_.Fetch(place.parts.context, place.parts.daemon,
-                                             std::move(request), kMaxSmallBody));
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
   if (response.status != 200) co_return ParseExecRefusal(response.status, response.body).status;
   CO_ASSIGN_OR_RETURN(ExecRecord record, ParseExecRecord(response.body));
   ExecInfo info{.running = record.running,
@@ -327,11 +330,10 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::GetOwn(Place place, ExecId id) {
   co_return info;
 }
 
-Task<absl::StatusOr<ExecInfo>> ExecClient::GetStock(Place place, ExecId id) {
-  const ExecParts& parts = place.parts;
+Task<absl::StatusOr<ExecInfo>> ExecClient::GetStock(SandboxHandle sandbox, ExecId id) {
   CO_ASSIGN_OR_RETURN(
       CommandStatus status,
-      co_await FetchCommandStatus(client_, parts.context, parts.daemon, id.command_id));
+      co_await FetchCommandStatus(client_, sandbox.context, sandbox.daemon, id.command_id));
   ExecInfo info{.running = status.running,
                 .started_at = status.started_at,
                 .finished_at = status.finished_at};
@@ -344,9 +346,9 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::GetStock(Place place, ExecId id) {
   const auto* exit = std::get_if<ExitCode>(&outcome);
   if (exit != nullptr && (exit->code == 126 || exit->code == 127) &&
       id.route == ExecId::Route::kFiles) {
-    const ExecFolder folder(place.capabilities->scratch, id.nonce);
+    const ExecFolder folder(sandbox.capabilities->scratch, id.nonce);
     absl::StatusOr<std::string> marker =
-        co_await client_.ReadSmallFile(parts.context, parts.daemon, folder.failed(), 64);
+        co_await client_.ReadSmallFile(sandbox.context, sandbox.daemon, folder.failed(), 64);
     if (marker.ok()) outcome = OutcomeOfFailedStart(*marker);
   }
   info.outcome = std::move(outcome);

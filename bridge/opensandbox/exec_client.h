@@ -13,17 +13,12 @@
 #include "absl/time/time.h"
 #include "bridge/net/task.h"
 #include "bridge/net/task_scope.h"
-#include "bridge/opensandbox/capabilities.h"
 #include "bridge/opensandbox/exec.h"
 #include "bridge/opensandbox/exec_id.h"
+#include "bridge/opensandbox/sandbox_handle.h"
 #include "bridge/opensandbox/user_directory.h"
 
 namespace bridge {
-
-struct ExecTarget {
-  std::string sandbox_id = {};
-  std::string incarnation = {};  // empty: any
-};
 
 struct ExecSignalResult {
   bool delivery_confirmed = false;
@@ -51,36 +46,32 @@ class ExecClient {
   // Errors: those of Resolve and of the daemon; UNSUPPORTED_FEATURE (exact output or input that
   // cannot be had here), UNKNOWN_USER, CANCELLED. A command that was sent when the task was
   // cancelled is killed, or left running, by its policy.
-  Task<absl::StatusOr<std::unique_ptr<Exec>>> Start(CallContext context, ExecTarget target,
+  Task<absl::StatusOr<std::unique_ptr<Exec>>> Start(CallContext context, SandboxTarget target,
                                                     ExecSpec spec, absl::Duration heartbeat);
 
   // An exec that runs or ran, from these bytes of its outputs on.
   // Errors: PROCESS_NOT_FOUND, REPLAY_GAP, UNSUPPORTED_FEATURE (nothing is kept), INVALID_ARGUMENT.
-  Task<absl::StatusOr<std::unique_ptr<Exec>>> Attach(CallContext context, ExecTarget target,
+  Task<absl::StatusOr<std::unique_ptr<Exec>>> Attach(CallContext context, SandboxTarget target,
                                                      std::string exec_id, int64_t stdout_offset,
                                                      int64_t stderr_offset, bool kill_on_drop,
                                                      absl::Duration heartbeat);
 
   // Errors: PROCESS_NOT_FOUND (also when it has ended), UNSUPPORTED_FEATURE.
-  Task<absl::StatusOr<ExecSignalResult>> Signal(CallContext context, ExecTarget target,
+  Task<absl::StatusOr<ExecSignalResult>> Signal(CallContext context, SandboxTarget target,
                                                 std::string exec_id, int signal);
 
-  Task<absl::StatusOr<ExecInfo>> Get(CallContext context, ExecTarget target, std::string exec_id);
+  Task<absl::StatusOr<ExecInfo>> Get(CallContext context, SandboxTarget target,
+                                     std::string exec_id);
 
  private:
-  struct Place {
-    ExecParts parts;
-    std::shared_ptr<DaemonCapabilities> capabilities;
-  };
-  Task<absl::StatusOr<Place>> Find(CallContext context, ExecTarget target);
-  Task<absl::StatusOr<std::unique_ptr<Exec>>> StartOn(Place place, ExecSpec spec,
+  Task<absl::StatusOr<std::unique_ptr<Exec>>> StartOn(SandboxHandle sandbox, ExecSpec spec,
                                                       absl::Duration heartbeat);
-  Task<absl::StatusOr<std::unique_ptr<Exec>>> StartStock(Place place, ExecSpec spec);
-  Task<absl::Status> UploadStdin(ExecParts parts, std::string path, std::string bytes);
-  Task<absl::StatusOr<ExecSignalResult>> SignalStock(Place place, ExecId id, int signal);
-  Task<absl::StatusOr<ExecSignalResult>> SignalOwn(Place place, ExecId id, int signal);
-  Task<absl::StatusOr<ExecInfo>> GetStock(Place place, ExecId id);
-  Task<absl::StatusOr<ExecInfo>> GetOwn(Place place, ExecId id);
+  Task<absl::StatusOr<std::unique_ptr<Exec>>> StartStock(SandboxHandle sandbox, ExecSpec spec);
+  Task<absl::Status> UploadStdin(SandboxHandle sandbox, std::string path, std::string bytes);
+  Task<absl::StatusOr<ExecSignalResult>> SignalStock(SandboxHandle sandbox, ExecId id, int signal);
+  Task<absl::StatusOr<ExecSignalResult>> SignalOwn(SandboxHandle sandbox, ExecId id, int signal);
+  Task<absl::StatusOr<ExecInfo>> GetStock(SandboxHandle sandbox, ExecId id);
+  Task<absl::StatusOr<ExecInfo>> GetOwn(SandboxHandle sandbox, ExecId id);
 
   DaemonClient& client_;
   TaskScope& background_;

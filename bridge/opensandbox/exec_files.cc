@@ -24,24 +24,24 @@ constexpr absl::Duration kIdle = absl::Seconds(30);
 
 }  // namespace
 
-FileExec::FileExec(ExecParts parts, std::unique_ptr<RemoteCommand> command, ExecFolder folder,
+FileExec::FileExec(SandboxHandle sandbox, std::unique_ptr<RemoteCommand> command, ExecFolder folder,
                    ExecId id, OnDrop on_drop, bool stdin_uploaded)
-    : parts_(std::move(parts)),
+    : sandbox_(std::move(sandbox)),
       command_(std::move(command)),
       folder_(std::move(folder)),
       exec_id_(std::move(id)),
       on_drop_(on_drop),
       stdin_uploaded_(stdin_uploaded),
       outputs_{{{StreamId::kStdout, folder_.out()}, {StreamId::kStderr, folder_.err()}}},
-      started_(parts_.loop().Now()),
+      started_(sandbox_.loop().Now()),
       interval_(kShortestInterval) {
   id_ = FormatExecId(exec_id_);
-  incarnation_ = parts_.daemon->incarnation;
+  incarnation_ = sandbox_.daemon->incarnation;
 }
 
-FileExec::FileExec(ExecParts parts, ExecFolder folder, ExecId id, OnDrop on_drop,
+FileExec::FileExec(SandboxHandle sandbox, ExecFolder folder, ExecId id, OnDrop on_drop,
                    int64_t stdout_offset, int64_t stderr_offset)
-    : FileExec(std::move(parts), nullptr, std::move(folder), std::move(id), on_drop, false) {
+    : FileExec(std::move(sandbox), nullptr, std::move(folder), std::move(id), on_drop, false) {
   outputs_[0].offset = stdout_offset;
   outputs_[1].offset = stderr_offset;
 }
@@ -51,26 +51,27 @@ FileExec::~FileExec() {
   const bool over = reported_ && drained_;
   if (over && command_ == nullptr) return;  // attached: others may want the files still
   if (over && on_drop_ == OnDrop::kKill) {
-    parts_.background.Start("remove the files of an exec",
-                            [parts = parts_.ForBackground(kIdle), folder = folder_,
-                             uploaded = stdin_uploaded_]() -> Task<void> {
-                              co_await RemoveExecFolder(parts, folder, uploaded);
-                            });
+    sandbox_.background.Start("remove the files of an exec",
+                              [sandbox = sandbox_.ForBackground(kIdle), folder = folder_,
+                               uploaded = stdin_uploaded_]() -> Task<void> {
+                                co_await RemoveExecFolder(sandbox, folder, uploaded);
+                              });
     return;
   }
   if (over || on_drop_ == OnDrop::kDetach) return;
-  parts_.background.Start(
+  sandbox_.background.Start(
       "kill a command",
-      [parts = parts_.ForBackground(kIdle), folder = folder_, id = exec_id_,
+      [sandbox = sandbox_.ForBackground(kIdle), folder = folder_, id = exec_id_,
        uploaded = stdin_uploaded_,
        command = std::shared_ptr<RemoteCommand>(std::move(command_))]() mutable -> Task<void> {
         if (command != nullptr) {
-          co_await KillRemoteCommand(parts, std::move(command), folder, uploaded);
+          co_await KillRemoteCommand(sandbox, std::move(command), folder, uploaded);
         } else {
-          (void)co_await InterruptCommand(parts.client, parts.context, parts.daemon, id.command_id);
-          (void)co_await RunScript(parts.client, parts.context, parts.daemon,
+          (void)co_await InterruptCommand(sandbox.client, sandbox.context, sandbox.daemon,
+                                          id.command_id);
+          (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
                                    SignalScript(folder, 9), nullptr);
-          co_await RemoveExecFolder(parts, folder, uploaded);
+          co_await RemoveExecFolder(sandbox, folder, uploaded);
         }
       });
 }
@@ -88,7 +89,7 @@ bool FileExec::Downloading() const {
 
 Task<absl::Status> FileExec::Next(ExecBatch* batch, absl::Duration patience) {
   *batch = {};
-  const absl::Duration until = parts_.loop().Now() + patience;
+  const absl::Duration until = sandbox_.loop().Now() + patience;
   bool more = true;
   while (more) {
     absl::Status status = co_await Fill(batch, until);
@@ -97,7 +98,7 @@ Task<absl::Status> FileExec::Next(ExecBatch* batch, absl::Duration patience) {
     if (!status.ok()) status = co_await Forgive(std::move(status));
     if (!status.ok()) co_return status;
     const bool something = !batch->outputs.empty() || batch->exited || batch->drained;
-    more = !something && parts_.loop().Now() < until;
+    more = !something && sandbox_.loop().Now() < until;
   }
   co_return absl::OkStatus();
 }
@@ -144,18 +145,18 @@ Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
 // Waits for the command's end, at most for the present interval.
 Task<absl::Status> FileExec::Wait(absl::Duration until) {
   const absl::Duration wait =
-      std::clamp(until - parts_.loop().Now(), absl::ZeroDuration(), interval_);
+      std::clamp(until - sandbox_.loop().Now(), absl::ZeroDuration(), interval_);
   if (command_ != nullptr && !command_->broken()) {
-    (void)co_await RunWithin(parts_.loop(), wait, [this] { return WatchStream(); });
+    (void)co_await RunWithin(sandbox_.loop(), wait, [this] { return WatchStream(); });
     if (command_->ended()) {
       outcome_ = command_->ended();
       ran_for_ = Elapsed();
     }
     co_return absl::OkStatus();
   }
-  const bool slept = co_await parts_.loop().Sleep(wait);
-  if (!slept || parts_.loop().Now() < next_status_) co_return absl::OkStatus();
-  next_status_ = parts_.loop().Now() + std::max(kStatusInterval, interval_);
+  const bool slept = co_await sandbox_.loop().Sleep(wait);
+  if (!slept || sandbox_.loop().Now() < next_status_) co_return absl::OkStatus();
+  next_status_ = sandbox_.loop().Now() + std::max(kStatusInterval, interval_);
   co_return co_await LookAtStatus();
 }
 
@@ -167,7 +168,7 @@ Task<void> FileExec::WatchStream() {
 
 Task<absl::Status> FileExec::LookAtStatus() {
   absl::StatusOr<CommandStatus> status = co_await FetchCommandStatus(
-      parts_.client, parts_.context, parts_.daemon, exec_id_.command_id);
+      sandbox_.client, sandbox_.context, sandbox_.daemon, exec_id_.command_id);
   if (!status.ok()) {
     if (ReasonOf(status.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) {
       outcome_ = Lost{"the sandbox's daemon no longer knows the command", true};
@@ -184,13 +185,14 @@ Task<absl::Status> FileExec::LookAtStatus() {
 }
 
 Task<absl::Status> FileExec::LookAtSizes() {
-  HttpRequest request = parts_.client.Request(parts_.context, *parts_.daemon, "GET",
-                                              "/files/info?path=" + QueryEscape(outputs_[0].path) +
-                                                  "&path=" + QueryEscape(outputs_[1].path),
-                                              kLookLimit);
-  CO_ASSIGN_OR_RETURN(
-      HttpResponse response,
-      co_await parts_.client.Fetch(parts_.context, parts_.daemon, std::move(request), 64 * 1024));
+  HttpRequest request =
+      sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, "GET",
+                              "/files/info?path=" + QueryEscape(outputs_[0].path) +
+                                  "&path=" + QueryEscape(outputs_[1].path),
+                              kLookLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await sandbox_.client.Fetch(sandbox_.context, sandbox_.daemon,
+                                                     std::move(request), 64 * 1024));
   failing_since_ = absl::InfiniteDuration();
   // Not there yet: the shell is still at its first lines. Not there at the end: see FinalOutcome.
   if (response.status == 404) co_return absl::OkStatus();
@@ -219,26 +221,26 @@ Task<absl::StatusOr<Outcome>> FileExec::FinalOutcome() {
   const auto* exit = std::get_if<ExitCode>(&said);
   if (exit == nullptr || exit->code < 125 || exit->code > 127) co_return said;
   if (exit->code == 125) {
-    absl::StatusOr<std::string> out =
-        co_await parts_.client.ReadSmallFile(parts_.context, parts_.daemon, folder_.pid(), 64);
+    absl::StatusOr<std::string> out = co_await sandbox_.client.ReadSmallFile(
+        sandbox_.context, sandbox_.daemon, folder_.pid(), 64);
     if (out.ok() || ReasonOf(out.status()) != ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
       co_return said;
     }
-    parts_.daemon->probed = nullptr;  // its scratch directory is no longer one
+    sandbox_.daemon->probed = nullptr;  // its scratch directory is no longer one
     co_return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
                         "exact output needs a private folder in the sandbox, and none can be made",
                         {.metadata = {{"feature", "exec.bytes"}}});
   }
-  absl::StatusOr<std::string> marker =
-      co_await parts_.client.ReadSmallFile(parts_.context, parts_.daemon, folder_.failed(), 64);
+  absl::StatusOr<std::string> marker = co_await sandbox_.client.ReadSmallFile(
+      sandbox_.context, sandbox_.daemon, folder_.failed(), 64);
   if (marker.ok()) co_return OutcomeOfFailedStart(*marker);
   co_return said;
 }
 
 void FileExec::StartDownload(Output& output) {
-  HttpRequest request = parts_.client.Request(parts_.context, *parts_.daemon, "GET",
-                                              "/files/download?path=" + QueryEscape(output.path),
-                                              absl::InfiniteDuration());
+  HttpRequest request = sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, "GET",
+                                                "/files/download?path=" + QueryEscape(output.path),
+                                                absl::InfiniteDuration());
   if (output.offset > 0) {
     request.headers.Set("Range", "bytes=" + std::to_string(output.offset) + "-");
   }
@@ -248,7 +250,7 @@ void FileExec::StartDownload(Output& output) {
   request.receive_buffer = std::min<size_t>(
       256 * 1024, std::max<size_t>(16 * 1024, static_cast<size_t>(output.size - output.offset)));
   output.head_seen = false;
-  output.download = std::make_unique<Transfer>(parts_.client.http(), std::move(request));
+  output.download = std::make_unique<Transfer>(sandbox_.client.http(), std::move(request));
 }
 
 Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
@@ -300,11 +302,11 @@ Task<absl::Status> FileExec::Forgive(absl::Status failure) {
                          reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT ||
                          reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
                          reason == ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL;
-  const absl::Duration now = parts_.loop().Now();
+  const absl::Duration now = sandbox_.loop().Now();
   failing_since_ = std::min(failing_since_, now);
   if (paused) failing_since_ = absl::InfiniteDuration();
   if ((transient && now - failing_since_ < kUnreachable) || paused) {
-    (void)co_await parts_.loop().Sleep(kStatusInterval);
+    (void)co_await sandbox_.loop().Sleep(kStatusInterval);
     co_return absl::OkStatus();
   }
   if (!gone && !transient && reason != ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING) {
@@ -318,41 +320,42 @@ Task<absl::Status> FileExec::Forgive(absl::Status failure) {
   co_return absl::OkStatus();
 }
 
-Task<void> KillRemoteCommand(ExecParts parts, std::shared_ptr<RemoteCommand> command,
+Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteCommand> command,
                              std::optional<ExecFolder> folder, bool stdin_uploaded) {
   // Cut before its id was known: the id comes within milliseconds, and without it nobody can kill.
   constexpr absl::Duration kIdPatience = absl::Seconds(5);
   if (command->id().empty() && !command->refused()) {
-    (void)co_await RunWithin(parts.loop(), kIdPatience,
+    (void)co_await RunWithin(sandbox.loop(), kIdPatience,
                              [&command]() -> Task<void> { (void)co_await command->AwaitId(); });
   }
   if (!command->id().empty() && !command->ended()) {
     absl::Status status =
-        co_await InterruptCommand(parts.client, parts.context, parts.daemon, command->id());
+        co_await InterruptCommand(sandbox.client, sandbox.context, sandbox.daemon, command->id());
     if (!status.ok()) {
-      (void)co_await parts.loop().Sleep(absl::Seconds(1));
-      (void)co_await InterruptCommand(parts.client, parts.context, parts.daemon, command->id());
+      (void)co_await sandbox.loop().Sleep(absl::Seconds(1));
+      (void)co_await InterruptCommand(sandbox.client, sandbox.context, sandbox.daemon,
+                                      command->id());
     }
   }
   if (folder) {
     // The leader is gone; members of its group that ignored SIGTERM may not be.
-    (void)co_await RunScript(parts.client, parts.context, parts.daemon, SignalScript(*folder, 9),
-                             nullptr);
-    co_await RemoveExecFolder(parts, *folder, stdin_uploaded);
+    (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
+                             SignalScript(*folder, 9), nullptr);
+    co_await RemoveExecFolder(sandbox, *folder, stdin_uploaded);
   }
 }
 
-Task<void> RemoveExecFolder(ExecParts parts, ExecFolder folder, bool stdin_uploaded) {
+Task<void> RemoveExecFolder(SandboxHandle sandbox, ExecFolder folder, bool stdin_uploaded) {
   constexpr absl::Duration kLimit = absl::Seconds(5);
   HttpRequest request =
-      parts.client.Request(parts.context, *parts.daemon, "DELETE",
-                           "/directories?path=" + QueryEscape(folder.path()), kLimit);
-  (void)co_await parts.client.Fetch(parts.context, parts.daemon, std::move(request), 4096);
+      sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                             "/directories?path=" + QueryEscape(folder.path()), kLimit);
+  (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(request), 4096);
   if (!stdin_uploaded) co_return;
   HttpRequest input =
-      parts.client.Request(parts.context, *parts.daemon, "DELETE",
-                           "/files?path=" + QueryEscape(folder.uploaded_stdin()), kLimit);
-  (void)co_await parts.client.Fetch(parts.context, parts.daemon, std::move(input), 4096);
+      sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                             "/files?path=" + QueryEscape(folder.uploaded_stdin()), kLimit);
+  (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(input), 4096);
 }
 
 }  // namespace bridge

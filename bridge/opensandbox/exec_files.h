@@ -19,6 +19,7 @@
 #include "bridge/opensandbox/exec_id.h"
 #include "bridge/opensandbox/exec_script.h"
 #include "bridge/opensandbox/remote_command.h"
+#include "bridge/opensandbox/sandbox_handle.h"
 
 namespace bridge {
 
@@ -27,11 +28,11 @@ class FileExec final : public Exec {
   enum class OnDrop { kKill, kDetach };
 
   // One that was just started. `command` has its id.
-  FileExec(ExecParts parts, std::unique_ptr<RemoteCommand> command, ExecFolder folder, ExecId id,
-           OnDrop on_drop, bool stdin_uploaded);
+  FileExec(SandboxHandle sandbox, std::unique_ptr<RemoteCommand> command, ExecFolder folder,
+           ExecId id, OnDrop on_drop, bool stdin_uploaded);
   // One that was started before, perhaps elsewhere, from these bytes on.
-  FileExec(ExecParts parts, ExecFolder folder, ExecId id, OnDrop on_drop, int64_t stdout_offset,
-           int64_t stderr_offset);
+  FileExec(SandboxHandle sandbox, ExecFolder folder, ExecId id, OnDrop on_drop,
+           int64_t stdout_offset, int64_t stderr_offset);
   ~FileExec() override;
 
   Task<absl::Status> Next(ExecBatch* batch, absl::Duration patience) override;
@@ -61,9 +62,9 @@ class FileExec final : public Exec {
   absl::Status TakeHead(Output& output, const HttpHead& head);
   Task<absl::Status> Forgive(absl::Status failure);
   bool Downloading() const;
-  absl::Duration Elapsed() const { return parts_.loop().Now() - started_; }
+  absl::Duration Elapsed() const { return sandbox_.loop().Now() - started_; }
 
-  ExecParts parts_;
+  SandboxHandle sandbox_;
   std::unique_ptr<RemoteCommand> command_;  // null when attached
   const ExecFolder folder_;
   const ExecId exec_id_;
@@ -84,10 +85,10 @@ class FileExec final : public Exec {
 
 // Ends a command that nobody wants any more: interrupts it, confirms, kills what of its group is
 // left, and removes its folder (if any). For a TaskScope; bounded by the context's deadline.
-Task<void> KillRemoteCommand(ExecParts parts, std::shared_ptr<RemoteCommand> command,
+Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteCommand> command,
                              std::optional<ExecFolder> folder, bool stdin_uploaded);
 
 // Removes an exec's folder. Best effort.
-Task<void> RemoveExecFolder(ExecParts parts, ExecFolder folder, bool stdin_uploaded);
+Task<void> RemoveExecFolder(SandboxHandle sandbox, ExecFolder folder, bool stdin_uploaded);
 
 }  // namespace bridge

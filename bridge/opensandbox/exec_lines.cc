@@ -17,25 +17,25 @@ constexpr absl::Duration kStatusPause = absl::Milliseconds(500);
 
 }  // namespace
 
-LineExec::LineExec(ExecParts parts, std::unique_ptr<RemoteCommand> command, ExecId id,
+LineExec::LineExec(SandboxHandle sandbox, std::unique_ptr<RemoteCommand> command, ExecId id,
                    bool kill_on_drop)
-    : parts_(std::move(parts)),
+    : sandbox_(std::move(sandbox)),
       command_(std::move(command)),
       exec_id_(std::move(id)),
       kill_on_drop_(kill_on_drop),
-      started_(parts_.loop().Now()) {
+      started_(sandbox_.loop().Now()) {
   id_ = FormatExecId(exec_id_);
   fidelity_ = ExecFidelity::kLines;
-  incarnation_ = parts_.daemon->incarnation;
+  incarnation_ = sandbox_.daemon->incarnation;
 }
 
 LineExec::~LineExec() {
   if (over_ || !kill_on_drop_) return;
-  parts_.background.Start(
+  sandbox_.background.Start(
       "kill a command",
-      [parts = parts_.ForBackground(kKillLimit),
+      [sandbox = sandbox_.ForBackground(kKillLimit),
        command = std::shared_ptr<RemoteCommand>(std::move(command_))]() mutable -> Task<void> {
-        co_await KillRemoteCommand(parts, std::move(command), std::nullopt, false);
+        co_await KillRemoteCommand(sandbox, std::move(command), std::nullopt, false);
       });
 }
 
@@ -63,7 +63,7 @@ Task<absl::Status> LineExec::Next(ExecBatch* batch, absl::Duration patience) {
   } else {
     outcome = co_await OutcomeOfBrokenStream();
   }
-  batch->ran_for = parts_.loop().Now() - started_;
+  batch->ran_for = sandbox_.loop().Now() - started_;
   if (const auto* signalled = std::get_if<Signalled>(&outcome)) {
     outcome = WithTimeout(*signalled, exec_id_.timeout, batch->ran_for);
   }
@@ -97,14 +97,14 @@ Task<Outcome> LineExec::OutcomeOfBrokenStream() {
   Outcome outcome = Lost{command_->broken_why(), true};
   for (int i = 0; i < kStatusTries; ++i) {
     absl::StatusOr<CommandStatus> status = co_await FetchCommandStatus(
-        parts_.client, parts_.context, parts_.daemon, exec_id_.command_id);
+        sandbox_.client, sandbox_.context, sandbox_.daemon, exec_id_.command_id);
     if (status.ok() && !status->running) co_return OutcomeOfStatus(*status);
     if (status.ok()) break;  // it runs on, and nobody will see what it prints
     const ErrorReason reason = ReasonOf(status.status());
     if (reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND) {
       co_return Lost{command_->broken_why(), false};
     }
-    const bool slept = co_await parts_.loop().Sleep(kStatusPause);
+    const bool slept = co_await sandbox_.loop().Sleep(kStatusPause);
     if (!slept) break;
   }
   co_return outcome;

@@ -12,13 +12,15 @@
 #include "bridge/opensandbox/exec.h"
 #include "bridge/opensandbox/exec_id.h"
 #include "bridge/opensandbox/remote_command.h"
+#include "bridge/opensandbox/sandbox_handle.h"
 
 namespace bridge {
 
 class LineExec final : public Exec {
  public:
   // `command` has its id.
-  LineExec(ExecParts parts, std::unique_ptr<RemoteCommand> command, ExecId id, bool kill_on_drop);
+  LineExec(SandboxHandle sandbox, std::unique_ptr<RemoteCommand> command, ExecId id,
+           bool kill_on_drop);
   ~LineExec() override;
 
   Task<absl::Status> Next(ExecBatch* batch, absl::Duration patience) override;
@@ -28,7 +30,7 @@ class LineExec final : public Exec {
   void TakeEvents(ExecBatch* batch);
   Task<Outcome> OutcomeOfBrokenStream();
 
-  ExecParts parts_;
+  SandboxHandle sandbox_;
   std::unique_ptr<RemoteCommand> command_;
   const ExecId exec_id_;
   const bool kill_on_drop_;

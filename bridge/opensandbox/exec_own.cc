@@ -21,8 +21,10 @@ int Index(StreamId stream) { return stream == StreamId::kStdout ? 0 : 1; }
 
 }  // namespace
 
-OwnExec::OwnExec(ExecParts parts, const ExecSpec& spec, absl::Duration heartbeat)
-    : parts_(std::move(parts)), kill_on_drop_(!spec.detach_on_disconnect), heartbeat_(heartbeat) {
+OwnExec::OwnExec(SandboxHandle sandbox, const ExecSpec& spec, absl::Duration heartbeat)
+    : sandbox_(std::move(sandbox)),
+      kill_on_drop_(!spec.detach_on_disconnect),
+      heartbeat_(heartbeat) {
   HttpRequest request = StreamRequest("POST", "/v1/exec");
   request.headers.Set("Content-Type", "application/json");
   // Always detached on the wire, so that a cut between here and there can be resumed; who does not
@@ -31,32 +33,32 @@ OwnExec::OwnExec(ExecParts parts, const ExecSpec& spec, absl::Duration heartbeat
   sent.detach_on_disconnect = true;
   request.body = ExecRequestJson(sent, heartbeat);
   request.resend = Resend::kNever;
-  incarnation_ = parts_.daemon->incarnation;
-  transfer_ = std::make_unique<Transfer>(parts_.client.http(), std::move(request));
+  incarnation_ = sandbox_.daemon->incarnation;
+  transfer_ = std::make_unique<Transfer>(sandbox_.client.http(), std::move(request));
 }
 
-OwnExec::OwnExec(ExecParts parts, ExecId id, int64_t stdout_offset, int64_t stderr_offset,
+OwnExec::OwnExec(SandboxHandle sandbox, ExecId id, int64_t stdout_offset, int64_t stderr_offset,
                  bool kill_on_drop, absl::Duration heartbeat)
-    : parts_(std::move(parts)),
+    : sandbox_(std::move(sandbox)),
       kill_on_drop_(kill_on_drop),
       heartbeat_(heartbeat),
       command_id_(id.command_id),
       next_{stdout_offset, stderr_offset} {
   id_ = FormatExecId(id);
-  incarnation_ = parts_.daemon->incarnation;
+  incarnation_ = sandbox_.daemon->incarnation;
 }
 
 OwnExec::~OwnExec() {
   if (exited_ || spawn_failed_ || !kill_on_drop_) return;
   // Without an id the exchange must be waited for: the command may be starting right now.
-  parts_.background.Start(
+  sandbox_.background.Start(
       "kill an exec",
-      [parts = parts_.ForBackground(kKillLimit), id = command_id_,
+      [sandbox = sandbox_.ForBackground(kKillLimit), id = command_id_,
        transfer = std::shared_ptr<Transfer>(std::move(transfer_))]() mutable -> Task<void> {
         if (id.empty() && transfer != nullptr) {
           ExecFrameParser parser;
           std::string chunk;
-          (void)co_await RunWithin(parts.loop(), absl::Seconds(5), [&]() -> Task<void> {
+          (void)co_await RunWithin(sandbox.loop(), absl::Seconds(5), [&]() -> Task<void> {
             bool more = true;
             while (more && id.empty()) {
               more = co_await transfer->Read(&chunk);
@@ -73,16 +75,16 @@ OwnExec::~OwnExec() {
         transfer.reset();
         if (id.empty()) co_return;
         HttpRequest request =
-            parts.client.Request(parts.context, *parts.daemon, "DELETE",
-                                 "/v1/exec/" + QueryEscape(id), absl::Seconds(10));
-        (void)co_await parts.client.Fetch(parts.context, parts.daemon, std::move(request),
-                                          kMaxErrorBody);
+            sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                                   "/v1/exec/" + QueryEscape(id), absl::Seconds(10));
+        (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(request),
+                                            kMaxErrorBody);
       });
 }
 
 HttpRequest OwnExec::StreamRequest(std::string_view method, std::string target) const {
-  HttpRequest request = parts_.client.Request(parts_.context, *parts_.daemon, method, target,
-                                              absl::InfiniteDuration());
+  HttpRequest request = sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, method, target,
+                                                absl::InfiniteDuration());
   request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
   request.idle_timeout = heartbeat_ + absl::Seconds(10);
   request.chunk_bytes = kExecBatchBytes;
@@ -111,7 +113,7 @@ Task<absl::Status> OwnExec::Begin() {
 Task<absl::Status> OwnExec::Open() {
   if (transfer_ == nullptr) {
     transfer_ = std::make_unique<Transfer>(
-        parts_.client.http(),
+        sandbox_.client.http(),
         StreamRequest("GET", "/v1/exec/" + QueryEscape(command_id_) +
                                  "/output?stdout=" + std::to_string(next_[0]) +
                                  "&stderr=" + std::to_string(next_[1]) + "&heartbeat_ms=" +
@@ -236,9 +238,9 @@ absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
 // the rest can never be had.
 Task<absl::Status> OwnExec::Forgive(absl::Status why) {
   transfer_.reset();
-  broken_since_ = std::min(broken_since_, parts_.loop().Now());
-  const absl::Status explained =
-      co_await parts_.client.directory().Explain(parts_.context, parts_.daemon->sandbox_id, why);
+  broken_since_ = std::min(broken_since_, sandbox_.loop().Now());
+  const absl::Status explained = co_await sandbox_.client.directory().Explain(
+      sandbox_.context, sandbox_.daemon->sandbox_id, why);
   const ErrorReason reason = ReasonOf(explained);
   const bool paused = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
                       IsPausedState(MetadataOf(explained)["state"]);
@@ -246,8 +248,8 @@ Task<absl::Status> OwnExec::Forgive(absl::Status why) {
   const bool final = ReasonOf(why) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND ||
                      ReasonOf(why) == ErrorReason::ERROR_REASON_REPLAY_GAP ||
                      reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
-  if (final || parts_.loop().Now() - broken_since_ > kResumeFor) co_return explained;
-  (void)co_await parts_.loop().Sleep(kResumePause);
+  if (final || sandbox_.loop().Now() - broken_since_ > kResumeFor) co_return explained;
+  (void)co_await sandbox_.loop().Sleep(kResumePause);
   co_return absl::OkStatus();
 }
 

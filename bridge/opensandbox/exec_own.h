@@ -12,15 +12,16 @@
 #include "bridge/opensandbox/exec.h"
 #include "bridge/opensandbox/exec_frames.h"
 #include "bridge/opensandbox/exec_id.h"
+#include "bridge/opensandbox/sandbox_handle.h"
 
 namespace bridge {
 
 class OwnExec final : public Exec {
  public:
   // POST /v1/exec. Await Begin() before anything else.
-  OwnExec(ExecParts parts, const ExecSpec& spec, absl::Duration heartbeat);
+  OwnExec(SandboxHandle sandbox, const ExecSpec& spec, absl::Duration heartbeat);
   // GET /v1/exec/{id}/output.
-  OwnExec(ExecParts parts, ExecId id, int64_t stdout_offset, int64_t stderr_offset,
+  OwnExec(SandboxHandle sandbox, ExecId id, int64_t stdout_offset, int64_t stderr_offset,
           bool kill_on_drop, absl::Duration heartbeat);
   ~OwnExec() override;
 
@@ -40,7 +41,7 @@ class OwnExec final : public Exec {
   HttpRequest StreamRequest(std::string_view method, std::string target) const;
   void ReportSpawnFailure(ExecBatch* batch);
 
-  ExecParts parts_;
+  SandboxHandle sandbox_;
   const bool kill_on_drop_;
   const absl::Duration heartbeat_;
   std::unique_ptr<Transfer> transfer_;

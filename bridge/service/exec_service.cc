@@ -25,10 +25,10 @@ constexpr Method kSignal = UnaryMethod("sandbox.bridge.v1.ExecService/SignalExec
 constexpr Method kGet = UnaryMethod("sandbox.bridge.v1.ExecService/GetExec");
 
 template <class Request>
-absl::StatusOr<ExecTarget> TargetOf(const Request& request) {
+absl::StatusOr<SandboxTarget> TargetOf(const Request& request) {
   RETURN_IF_ERROR(CheckSandboxId(request.sandbox_id()));
   RETURN_IF_ERROR(CheckIncarnation(request.expected_incarnation()));
-  return ExecTarget{request.sandbox_id(), request.expected_incarnation()};
+  return SandboxTarget{request.sandbox_id(), request.expected_incarnation()};
 }
 
 // A failure of a call about one sandbox names it.
@@ -50,7 +50,7 @@ grpc::ServerWriteReactor<v1::ExecEvent>* ExecServiceImpl::Execute(
 
 Task<absl::Status> ExecServiceImpl::HandleExecute(Writer<ExecEvent>& call,
                                                   Ref<v1::ExecuteRequest> request) {
-  CO_ASSIGN_OR_RETURN(ExecTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   CO_ASSIGN_OR_RETURN(ExecSpec spec, ExecSpecFromProto(request.spec()));
   CO_ASSIGN_OR_RETURN(absl::Duration keepalive, KeepaliveFromProto(request.has_keepalive_interval(),
                                                                    request.keepalive_interval()));
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* ExecServiceImpl::Run(grpc::CallbackServerContext* cont
 
 Task<absl::Status> ExecServiceImpl::HandleRun(Unary& call, Ref<v1::RunRequest> request,
                                               v1::RunResponse& response) {
-  CO_ASSIGN_OR_RETURN(ExecTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   CO_ASSIGN_OR_RETURN(ExecSpec spec, ExecSpecFromProto(request.spec()));
   if (spec.detach_on_disconnect) {
     co_return InvalidField("spec.on_disconnect", "must not be DETACH here; use Execute");
@@ -139,7 +139,7 @@ grpc::ServerWriteReactor<v1::ExecEvent>* ExecServiceImpl::AttachExec(
 
 Task<absl::Status> ExecServiceImpl::HandleAttach(Writer<ExecEvent>& call,
                                                  Ref<v1::AttachExecRequest> request) {
-  CO_ASSIGN_OR_RETURN(ExecTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   if (request.exec_id().empty()) co_return InvalidField("exec_id", "must not be empty");
   if (request.stdout_offset() < 0) {
     co_return InvalidField("stdout_offset", "must not be negative");
@@ -174,7 +174,7 @@ grpc::ServerUnaryReactor* ExecServiceImpl::SignalExec(grpc::CallbackServerContex
 
 Task<absl::Status> ExecServiceImpl::HandleSignal(Unary& call, Ref<v1::SignalExecRequest> request,
                                                  v1::SignalExecResponse& response) {
-  CO_ASSIGN_OR_RETURN(ExecTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   if (request.exec_id().empty()) co_return InvalidField("exec_id", "must not be empty");
   CO_ASSIGN_OR_RETURN(int signal, CheckSignal("signal", request.signal()));
   call.set_waiting_for("the signal to be delivered");
@@ -196,7 +196,7 @@ grpc::ServerUnaryReactor* ExecServiceImpl::GetExec(grpc::CallbackServerContext* 
 
 Task<absl::Status> ExecServiceImpl::HandleGet(Unary& call, Ref<v1::GetExecRequest> request,
                                               v1::ExecInfo& response) {
-  CO_ASSIGN_OR_RETURN(ExecTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   if (request.exec_id().empty()) co_return InvalidField("exec_id", "must not be empty");
   call.set_waiting_for("the exec's record");
   absl::StatusOr<ExecInfo> info =

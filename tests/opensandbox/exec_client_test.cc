@@ -24,6 +24,12 @@ using ::testing::IsEmpty;
 using R = ErrorReason;
 namespace fs = std::filesystem;
 
+// An argument of sleep that no other test has, so that its process is found by it.
+std::string Nap() {
+  static int count = 0;
+  return "6000." + std::to_string(getpid()) + std::to_string(++count);
+}
+
 struct Way {
   const char* name;
   std::vector<std::string> flags;
@@ -218,11 +224,13 @@ TEST_P(ExactExec, BackgroundChildrenDoNotHoldTheCall) {
 
 TEST_P(ExactExec, DroppedCommandDiesWithItsGroupAndLeavesNothing) {
   // A member of the group ignores SIGTERM.
+  const std::string nap = Nap();
   const std::string id = bench.StartAndDrop(
-      {.shell = "(trap '' TERM; sleep 611.5; sleep 611.5) & echo up; sleep 611.5"}, "up");
+      {.shell = "(trap '' TERM; sleep " + nap + "; sleep " + nap + ") & echo up; sleep " + nap},
+      "up");
   EXPECT_NE(id, "");
   bench.Settle();
-  EXPECT_THAT(ProcessesWith("611.5"), IsEmpty());
+  EXPECT_THAT(ProcessesWith(nap), IsEmpty());
   EXPECT_THAT(LeftFiles(), IsEmpty());
 }
 
@@ -235,12 +243,13 @@ TEST_P(ExactExec, CommandsThatEndLeaveNothing) {
 
 TEST_P(ExactExec, CancelledStartLeavesNoProcess) {
   // Cut at once: the id of the command has not come yet.
+  const std::string nap = Nap();
   CancelSource cancel;
   bench.loop.RunAndWait([&] {
     Spawn(
         &cancel,
         [&]() -> Task<void> {
-          auto exec = co_await bench.client.Start({}, {"box", ""}, {.argv = {"sleep", "612.5"}},
+          auto exec = co_await bench.client.Start({}, {"box", ""}, {.argv = {"sleep", nap}},
                                                   absl::Seconds(1));
           (void)exec;
         },
@@ -248,7 +257,7 @@ TEST_P(ExactExec, CancelledStartLeavesNoProcess) {
   });
   bench.loop.RunAndWait([&] { cancel.Cancel(); });
   bench.Settle();
-  EXPECT_THAT(ProcessesWith("612.5"), IsEmpty());
+  EXPECT_THAT(ProcessesWith(nap), IsEmpty());
 }
 
 TEST_P(ExactExec, DetachedCommandIsFoundAgainFromAnyByte) {
@@ -366,9 +375,10 @@ TEST_F(LineExec110, SaysThatItIsLossyAndKeepsLines) {
 }
 
 TEST_F(LineExec110, DroppedCommandIsInterrupted) {
-  bench.StartAndDrop({.shell = "echo up; sleep 613.5", .fidelity = ExecFidelity::kLines}, "up");
+  const std::string nap = Nap();
+  bench.StartAndDrop({.shell = "echo up; sleep " + nap, .fidelity = ExecFidelity::kLines}, "up");
   bench.Settle();
-  EXPECT_THAT(ProcessesWith("613.5"), IsEmpty());
+  EXPECT_THAT(ProcessesWith(nap), IsEmpty());
 }
 
 TEST_F(LineExec110, WhatIsNotKeptIsUnsupported) {
