@@ -10,6 +10,7 @@
 namespace bridge {
 namespace {
 
+constexpr size_t kKeepBytes = 64 * 1024;  // a large event must not keep its memory for ever
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
@@ -37,7 +38,7 @@ std::string_view TextOf(std::string_view line) {
 
 void EventStreamParser::Feed(std::string_view bytes) {
   assert(input_.empty() && !finished_);
-  input_ = bytes;
+  if (status_.ok()) input_ = bytes;
 }
 
 void EventStreamParser::Finish() {
@@ -64,6 +65,7 @@ bool EventStreamParser::Next(std::string_view* text) {
 bool EventStreamParser::NextLine(std::string_view* line) {
   if (given_out_) {
     given_out_ = false;
+    if (partial_.capacity() > kKeepBytes) partial_ = {};
     partial_.clear();
   }
   if (!status_.ok()) return false;
