@@ -28,6 +28,9 @@ ABSL_FLAG(std::string, upstream, "",
           "The OpenSandbox server: its URL, or 'local' for the one that comes with the bridge.");
 ABSL_FLAG(std::string, upstream_ca_file, "",
           "Certificates (PEM) to trust for the upstream instead of the system's.");
+ABSL_FLAG(bool, use_server_proxy, false,
+          "Reach sandboxes through the OpenSandbox server's proxy, where this machine cannot reach "
+          "them.");
 ABSL_FLAG(bool, upstream_proxy_from_env, false,
           "Reach the upstream as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say.");
 ABSL_FLAG(std::string, api_key_file, "",
@@ -83,6 +86,7 @@ const char* const kFlags[] = {
     "upstream",
     "upstream_ca_file",
     "upstream_proxy_from_env",
+    "use_server_proxy",
     "api_key_file",
     "forward_api_keys",
     "tls_cert_file",
@@ -162,6 +166,7 @@ absl::Status ReadUpstream(Configuration& configuration) {
                         "that comes with the bridge");
   }
   configuration.local_upstream = upstream.url == "local";
+  upstream.through_server = absl::GetFlag(FLAGS_use_server_proxy);
   upstream.http.ca_file = absl::GetFlag(FLAGS_upstream_ca_file);
   upstream.http.use_environment_proxy = absl::GetFlag(FLAGS_upstream_proxy_from_env);
   return absl::OkStatus();

@@ -12,12 +12,16 @@
 #include "bridge/net/event_loop.h"
 #include "bridge/net/http.h"
 #include "bridge/net/task_scope.h"
+#include "bridge/server/upstream.h"
 
 namespace bridge {
 
 struct Lane {
-  Lane(Clock& clock, std::string_view name, HttpClientOptions http_options)
-      : loop(clock, name), http(loop, std::move(http_options)) {}
+  Lane(Clock& clock, std::string_view name, HttpClientOptions http_options,
+       const UpstreamClientsOptions& upstream)
+      : loop(clock, name),
+        http(loop, std::move(http_options)),
+        clients(http, background, upstream) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -25,12 +29,13 @@ struct Lane {
   HttpClient http;
   // Work that outlives the call that wanted it. Drained before the lane is destroyed.
   TaskScope background;
+  UpstreamClients clients;
 };
 
 // Unary calls have a lane of their own, so that thousands of open streams never slow one down.
 struct Lanes {
-  Lanes(Clock& clock, const HttpClientOptions& http)
-      : control(clock, "control", http), streams(clock, "streams", http) {}
+  Lanes(Clock& clock, const HttpClientOptions& http, const UpstreamClientsOptions& upstream)
+      : control(clock, "control", http, upstream), streams(clock, "streams", http, upstream) {}
 
   std::array<Lane*, 2> all() { return {&control, &streams}; }
 

@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
 #include "bridge/base/version.h"
 #include "bridge/net/task.h"
+#include "bridge/server/facts.h"
 #include "bridge/service/bridge_service.h"
+#include "bridge/service/exec_service.h"
 #include "bridge/service/unsupported.h"
 
 namespace bridge {
@@ -33,31 +36,30 @@ v1::ServerInfo InfoOf(const UpstreamOptions& upstream, const CallHost& host) {
   return info;
 }
 
-// What is known without asking anybody.
-class NoFacts final : public BridgeFacts {
- public:
-  Task<std::string> UpstreamVersion(CallContext) override { co_return std::string(); }
-  Task<absl::StatusOr<Capabilities>> GetCapabilities(CallContext, std::string) override {
-    co_return UnsupportedFeature("BridgeService/GetCapabilities");
-  }
-};
-
 }  // namespace
 
 // The services, in the order in which they are listed.
 class Services::Parts {
  public:
   Parts(const ServicesOptions& options, CallHost& host, Lanes& lanes)
-      : unsupported(host, lanes.control.loop) {
+      : facts(lanes.control.clients, lanes.control.background),
+        unsupported(host, lanes.control.loop) {
     Add(v1::BridgeService::service_full_name(),
         std::make_unique<BridgeServiceImpl>(
             BridgeServiceImpl::Deps{.host = host,
                                     .control = lanes.control.loop,
                                     .facts = facts,
                                     .info = InfoOf(options.upstream, host)}));
+    Add(v1::ExecService::service_full_name(),
+        std::make_unique<ExecServiceImpl>(
+            ExecServiceImpl::Deps{.host = host,
+                                  .control = lanes.control.loop,
+                                  .control_execs = lanes.control.clients.execs,
+                                  .streams = lanes.streams.loop,
+                                  .stream_execs = lanes.streams.clients.execs}));
   }
 
-  NoFacts facts;
+  UpstreamFacts facts;
   UnsupportedMethods unsupported;
   std::vector<std::pair<std::string, std::unique_ptr<grpc::Service>>> services;
 
@@ -72,11 +74,14 @@ absl::StatusOr<std::unique_ptr<Services>> Services::Create(ServicesOptions optio
   if (options.upstream.url.empty()) {
     return InvalidField("upstream", "is empty: give the URL of an OpenSandbox server, or local");
   }
-  return std::unique_ptr<Services>(new Services(std::move(options), host));
+  ASSIGN_OR_RETURN(BaseUrl url, ParseBaseUrl(options.upstream.url, "upstream"));
+  const UpstreamClientsOptions clients{.server = std::move(url),
+                                       .through_server = options.upstream.through_server};
+  return std::unique_ptr<Services>(new Services(std::move(options), clients, host));
 }
 
-Services::Services(ServicesOptions options, CallHost& host)
-    : lanes_(*options.clock, options.upstream.http),
+Services::Services(ServicesOptions options, const UpstreamClientsOptions& clients, CallHost& host)
+    : lanes_(*options.clock, options.upstream.http, clients),
       parts_(std::make_unique<Parts>(options, host, lanes_)) {}
 
 Services::~Services() = default;

@@ -26,6 +26,8 @@ namespace bridge {
 struct UpstreamOptions {
   std::string url = {};  // of the lifecycle server: "http://127.0.0.1:8080"
   HttpClientOptions http = {};
+  // All traffic to sandboxes goes through the server's proxy, for bridges that cannot reach them.
+  bool through_server = false;
   // What GetServerInfo says it is.
   std::string kind = "opensandbox";
   std::string isolation = {};
@@ -58,7 +60,7 @@ class Services {
 
  private:
   class Parts;
-  Services(ServicesOptions options, CallHost& host);
+  Services(ServicesOptions options, const UpstreamClientsOptions& clients, CallHost& host);
 
   Lanes lanes_;
   std::unique_ptr<Parts> parts_;

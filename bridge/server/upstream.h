@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// server/upstream.h — the clients of one lane, from bytes to commands, in the order in which each
+// needs the ones before it. Used on the lane's loop only.
+#pragma once
+
+#include "bridge/net/http.h"
+#include "bridge/net/task_scope.h"
+#include "bridge/opensandbox/caching_directory.h"
+#include "bridge/opensandbox/daemon_client.h"
+#include "bridge/opensandbox/daemon_finder.h"
+#include "bridge/opensandbox/exec_client.h"
+#include "bridge/opensandbox/fetcher.h"
+#include "bridge/opensandbox/lifecycle_client.h"
+
+namespace bridge {
+
+struct UpstreamClientsOptions {
+  BaseUrl server = {};
+  // All traffic to sandboxes goes through the OpenSandbox server's proxy.
+  bool through_server = false;
+};
+
+struct UpstreamClients {
+  // `http` and `background` outlive this; `background` is drained before this goes.
+  UpstreamClients(HttpClient& http, TaskScope& background, const UpstreamClientsOptions& options)
+      : fetcher(http),
+        lifecycle(http.loop(), fetcher, {.server = options.server}),
+        finder(lifecycle, fetcher, {.through_server = options.through_server}),
+        directory(lifecycle, finder, background, {}),
+        daemons(http, directory),
+        execs(daemons, background) {}
+  UpstreamClients(const UpstreamClients&) = delete;
+  UpstreamClients& operator=(const UpstreamClients&) = delete;
+
+  HttpFetcher fetcher;
+  LifecycleClient lifecycle;
+  DaemonFinder finder;
+  CachingDirectory directory;
+  DaemonClient daemons;
+  ExecClient execs;
+};
+
+}  // namespace bridge
