@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of coroutine_condition.py.
+
+CRASHES and FINE were each compiled with g++ 12.2.0 -O1 and run: CRASHES did not print what they
+should, FINE did. CAUTION are fine too, but the rule is simpler without an exception for them.
+"""
+
+import contextlib
+import io
+import os
+import tempfile
+import unittest
+
+import coroutine_condition
+
+CRASHES = {
+    "if": "Task F() { if (co_await Yes()) co_return true; co_return false; }",
+    "while": "Task F() { while (co_await Thrice()) {} co_return true; }",
+    "for": "Task F() { for (; co_await Thrice();) {} co_return true; }",
+    "switch": "Task F() { switch (int(co_await Yes())) { case 1: co_return true; } co_return 0; }",
+    "not": "Task F() { if (!co_await Yes() || co_await No()) co_return false; co_return true; }",
+    "do": "Task F() { do {} while (co_await Thrice()); co_return true; }",
+    "parameter": "Task G(int p) { if (co_await Yes()) co_return p == 1; co_return false; }",
+    "member": "Task Obj::M() { if (co_await Yes()) co_return x == 1; co_return false; }",
+    "assignment": "Task F() { calls = 0; if (co_await Yes()) co_return true; co_return false; }",
+    "cast": "Task F() { if (bool(co_await Yes())) co_return true; co_return false; }",
+    "and": "Task F() { if (calls == 0 && co_await Yes()) co_return true; co_return false; }",
+    "second": "Task F() { if (calls == 0) { calls = 5; } if (co_await Yes()) co_return 1; co_return 0; }",
+    "constexpr": "Task F() { if constexpr (true) { if (co_await Yes()) co_return 1; } co_return 0; }",
+    "template": "template <class T> Task G() { if (co_await Yes()) co_return T(1); co_return false; }",
+    "twice": "Task F() { if (co_await Yes()) { if (co_await Yes()) co_return 1; } co_return 0; }",
+}
+
+FINE = {
+    "local before": "Task F() { int a = 0; if (co_await Yes()) co_return true; co_return a == 1; }",
+    "local after": "Task F() { if (co_await No()) co_return false; int a = 1; co_return a == 1; }",
+    "ternary": "Task F() { co_return co_await Yes() ? true : false; }",
+    "ternary statement": "Task F() { co_await No() ? (void)0 : (void)calls; co_return true; }",
+    "awaited into a local": "Task F() { bool r = co_await Yes(); if (r) co_return 1; co_return 0; }",
+    "binding": "Task F() { auto [a, b] = std::pair(1, 2); if (co_await Yes()) co_return a + b; co_return 0; }",
+    "constexpr": "Task F() { constexpr int k = 1; if (co_await Yes()) co_return k; co_return 0; }",
+    "static": "Task F() { static int k = 1; if (co_await Yes()) co_return k; co_return 0; }",
+    "attribute": "Task F() { [[maybe_unused]] int k; if (co_await Yes()) co_return 1; co_return 0; }",
+    "reference": "Task F() { int& k = calls; if (co_await Yes()) co_return k; co_return 0; }",
+    "lambda": "Task F() { const auto k = [] { return 1; }; if (co_await Yes()) co_return k(); co_return 0; }",
+    "braces": "Task F() { int k{1}; if (co_await Yes()) co_return k; co_return 0; }",
+    "parentheses": "Task F() { std::pair<int, int> k(1, 2); if (co_await Yes()) co_return k.first; co_return 0; }",
+    "array": "Task F() { int a[2] = {1, 2}; for (int i : a) { if (co_await Yes()) co_return i; } co_return 0; }",
+    "no condition": "Task F() { (void)co_await Yes(); co_return true; }",
+}
+
+CAUTION = {
+    "for with a variable": "Task F() { for (int i = 0; co_await Thrice(); ++i) {} co_return true; }",
+    "inner block": "Task F() { { int a = 1; if (co_await Yes()) co_return a == 1; } co_return 0; }",
+    "type only": "Task F() { struct S { int a = 1; }; if (co_await Yes()) co_return 1; co_return 0; }",
+    "alias only": "Task F() { using X = int; if (co_await Yes()) co_return X(1); co_return 0; }",
+    "lambda without": "auto l = []() -> Task { if (co_await Yes()) co_return 1; co_return 0; };",
+}
+
+# How our own code is written.
+HOUSE_STYLE_FINE = {
+    "template type": "Task<void> F() { std::map<int, std::vector<int>>::iterator it;\n"
+    "  while (co_await G()) it++; }",
+    "pointer": "Task<bool> F() { const Entry* entry = nullptr; if (co_await G()) co_return 1; }",
+    "qualified": "Task<bool> F() { absl::StatusOr<Head> head = co_await H(); if (co_await G()) co_return 1; }",
+    "lambda inside a condition": "Task<void> F() { if (Any([&]() -> Task<bool> { bool b = 1;\n"
+    "  while (co_await G()) b = 0; co_return b; })) co_return; }",
+    "coroutine in an argument": "void T() { Run(loop, [&]() -> Task<void> { std::string chunk;\n"
+    "  while (co_await t.Read(&chunk)) got += chunk; }); }",
+    "comment and text": 'Task<void> F() { /* if (co_await x) */ Log("if (co_await x)"); co_return; }'
+    "  // while (co_await y)",
+    "raw text": 'Task<void> F() { Log(R"(if (co_await x) {)"); co_return; }',
+    "macro line": "#define G if (co_await x)\nTask<void> F() { co_return; }",
+    "constructor with initialisers": "C::C(int a) : a_(a), b_{a} { if (a) return; }",
+    "number with separators": "Task<void> F() { int n = 3'000'000; while (co_await G()) --n; }",
+    "unnamed aggregate": "Task<void> F() { Transfer t(client, {.url = u, .body = b});\n"
+    "  while (co_await t.Read(&c)) continue; }",
+}
+HOUSE_STYLE_FOUND = {
+    "in an argument": "void T() { Run(loop, [&]() -> Task<void> {\n  while (co_await t.Read(&chunk))"
+    " got += chunk; }); }",
+    "trailing const": "Task<bool> C::F() const { if (co_await G()) co_return true; co_return false; }",
+    "noexcept": "Task<bool> F() noexcept(true) { if (co_await G()) co_return true; co_return false; }",
+    "local of a lambda": "Task<bool> F() { Do([] { int a = 0; return a; }); if (co_await G()) co_return 1;"
+    " co_return 0; }",
+    "call that looks like a declaration": "Task<bool> F() { a.b(c); d::e(f); g(h) = 1; i->j = k;\n"
+    "  if (co_await G()) co_return 1; co_return 0; }",
+    "method of a class": "class C { int x_ = 0; Task<bool> F() { if (co_await G()) co_return 1; co_return 0; } };",
+}
+
+
+def found(code):
+    return list(coroutine_condition.findings(code))
+
+
+class CoroutineConditionTest(unittest.TestCase):
+    def check(self, cases, expected):
+        for name, code in cases.items():
+            with self.subTest(name):
+                self.assertEqual(bool(found(code)), expected, code)
+
+    def test_finds_what_crashes(self):
+        self.check(CRASHES, True)
+
+    def test_leaves_alone_what_works(self):
+        self.check(FINE, False)
+
+    def test_is_cautious(self):
+        self.check(CAUTION, True)
+
+    def test_reads_our_style(self):
+        self.check(HOUSE_STYLE_FINE, False)
+        self.check(HOUSE_STYLE_FOUND, True)
+
+    def test_tells_the_line(self):
+        code = "Task F() {\n  /* two\n lines */\n  if (co_await G()) {\n  }\n  while (co_await H()) {}\n}\n"
+        self.assertEqual(found(code), [4, 6])
+
+    def test_exit_code_and_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bad, good = os.path.join(folder, "bad.cc"), os.path.join(folder, "good.cc")
+            for path, code in ((bad, CRASHES["if"]), (good, FINE["local before"])):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(code)
+            report = io.StringIO()
+            with contextlib.redirect_stdout(report):
+                self.assertEqual(coroutine_condition.main([good]), 0)
+                self.assertEqual(coroutine_condition.main([good, bad]), 1)
+            self.assertIn("bad.cc:1: co_await", report.getvalue())
+            self.assertNotIn("good.cc", report.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
