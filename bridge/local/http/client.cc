@@ -47,7 +47,7 @@ absl::StatusOr<Parser::Head> ClientExchange::ReadHead(absl::Duration timeout) {
   const auto fresh = [this] {
     parser_ = std::make_unique<Parser>(Parser::Kind::kResponse, kMaxHead, method_ == "HEAD");
   };
-  fresh();
+  if (parser_ == nullptr) fresh();
   while (true) {
     size_t written = 0;
     const absl::StatusOr<size_t> used = parser_->Feed(buffer_, nullptr, 0, &written);

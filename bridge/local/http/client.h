@@ -30,7 +30,8 @@ class ClientExchange {
   absl::Status SendBody(std::string_view bytes, bool chunked);  // chunked: as one chunk
   absl::Status EndBody(bool chunked);
 
-  // Skips 1xx answers other than 101. `timeout` is between bytes.
+  // Skips 1xx answers other than 101. `timeout` is between bytes; after DEADLINE_EXCEEDED both may
+  // be called again, nothing is lost.
   absl::StatusOr<Parser::Head> ReadHead(absl::Duration timeout);
   // Bytes of the body, 0 at its proper end.
   absl::StatusOr<size_t> ReadBody(char* to, size_t size, absl::Duration timeout);

@@ -21,6 +21,12 @@ Exchange::Exchange(Connection& connection, Request request,
 
 Exchange::~Exchange() = default;
 
+const std::string& Exchange::note(const std::string& name) const {
+  static const std::string* const none = new std::string;
+  const auto it = notes_.find(name);
+  return it == notes_.end() ? *none : it->second;
+}
+
 void Exchange::Run(const Handler& handler) {
   bool handled = false;
   for (const auto& hook : hooks_) handled = handled || hook->BeforeHandler(*this);

@@ -13,10 +13,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,6 +65,10 @@ class Exchange {
 
   Request& request() { return request_; }
   const Request& request() const { return request_; }
+
+  // What hooks want a handler to know; empty for every name without a hook.
+  void SetNote(const std::string& name, std::string value) { notes_[name] = std::move(value); }
+  const std::string& note(const std::string& name) const;
 
   // ---- the request's body
   // Bytes read, 0 at its end. Sends "100 Continue" first if the client waits for that.
@@ -120,6 +126,7 @@ class Exchange {
   Connection& connection_;
   Request request_;
   std::vector<std::unique_ptr<Hook>> hooks_;
+  std::map<std::string, std::string> notes_;
   bool continue_sent_ = false;
   bool started_ = false;
   bool finished_ = false;

@@ -114,7 +114,7 @@ absl::StatusOr<std::optional<WebSocket::Message>> WebSocket::HandleFrame(
           close_code_ = static_cast<uint16_t>(static_cast<uint8_t>(frame.payload[0]) << 8 |
                                               static_cast<uint8_t>(frame.payload[1]));
           close_reason_ = frame.payload.substr(2);
-          echo = frame.payload.substr(0, 2);
+          echo = options_.echo_reason ? frame.payload : frame.payload.substr(0, 2);
         }
       }
       (void)WriteFrame(kOpClose, echo);

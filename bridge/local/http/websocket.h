@@ -35,6 +35,7 @@ class WebSocket {
     absl::Duration ping_interval = absl::InfiniteDuration();
     size_t max_message_bytes = size_t{64} << 20;  // longer ones close with 1009
     bool client = false;                          // our frames are masked
+    bool echo_reason = false;  // the answer to a close frame repeats its text, not only its code
   };
 
   // `socket` outlives this. `pending`: bytes behind the handshake that were already read.

@@ -32,13 +32,10 @@ inline constexpr char kModeSandbox[] = "sandbox";
 inline constexpr int kSpecFd = 3;    // read: BootstrapSpec
 inline constexpr int kStatusFd = 4;  // written once: StatusLine()
 inline constexpr int kReadyFd = 5;   // a pipe: "R" is written when the spec was read
-inline constexpr int kListenFd = 6;  // execd's listening socket
+inline constexpr int kListenFd = 6;  // execd's listening socket, left open for it
 inline constexpr int kInfoFd = 7;    // bwrap's --info-fd
 inline constexpr int kArgsFd = 8;    // bwrap's --args
 inline constexpr int kBlockFd = 9;   // bwrap's --block-fd
-
-// execd finds the number of its listening socket in this variable, and unsets it.
-inline constexpr char kListenVariable[] = "EXECD_LISTEN_FD";
 
 // Where things are inside of a sandbox.
 inline constexpr char kSandboxExecd[] = "/opt/opensandbox/execd";

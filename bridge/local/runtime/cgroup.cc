@@ -123,6 +123,15 @@ Cgroup Cgroup::Create(const CgroupRoots& roots, const std::string& name,
   return group;
 }
 
+std::vector<std::string> Cgroup::DirsOf(const CgroupRoots& roots, const std::string& name) {
+  std::vector<std::string> dirs;
+  for (const std::string& root :
+       {roots.unified, roots.memory, roots.cpu, roots.pids, roots.freezer}) {
+    if (!root.empty()) dirs.push_back(root + kParent + "/" + name);
+  }
+  return dirs;
+}
+
 Cgroup Cgroup::Adopt(std::vector<std::string> dirs) {
   Cgroup group;
   for (std::string& dir : dirs) {

@@ -38,7 +38,9 @@ class Cgroup {
   // Makes the groups "local-opensandbox/<name>"; those that cannot be made are left out.
   static Cgroup Create(const CgroupRoots& roots, const std::string& name,
                        const CgroupLimits& limits);
-  // Of a sandbox that was made earlier.
+  // Where groups of that name would be.
+  static std::vector<std::string> DirsOf(const CgroupRoots& roots, const std::string& name);
+  // Of a sandbox that was made earlier; those that do not exist are left out.
   static Cgroup Adopt(std::vector<std::string> dirs);
 
   // Directories whose cgroup.procs a process must join.

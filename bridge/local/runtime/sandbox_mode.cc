@@ -225,9 +225,7 @@ int RunSandboxMode() {
   Log log(STDOUT_FILENO);
   log.Append("starting OpenSandbox Execd daemon at " + spec.execd.front() + ".\n");
 
-  Child execd{spec.execd, spec.env, pipe_ends[1], kListenFd};
-  execd.env.push_back(std::string(kListenVariable) + "=" + std::to_string(kListenFd));
-  Start(execd);
+  Start({spec.execd, spec.env, pipe_ends[1], kListenFd});
   close(kListenFd);  // so that a dead execd's port refuses connections
   const pid_t entrypoint = Start({EntrypointCommand(spec.entrypoint), spec.env, pipe_ends[1]});
   close(pipe_ends[1]);

@@ -222,12 +222,16 @@ std::unique_ptr<SandboxProcess> SandboxProcess::Adopt(const ProcessRecord& recor
   return process;
 }
 
-ExitStatus SandboxProcess::TakeExit() {
-  Reap(record_.keeper);
+ExitStatus ReadExit(const std::string& dir) {
   ExitStatus status;
-  if (ParseStatusLine(ReadFile(dir_ + "/status"), &status)) return status;
+  if (ParseStatusLine(ReadFile(dir + "/status"), &status)) return status;
   // The bootstrap itself was killed, by us or for want of memory.
   return {128 + SIGKILL, absl::ToUnixNanos(absl::Now())};
+}
+
+ExitStatus SandboxProcess::TakeExit() {
+  Reap(record_.keeper);
+  return ReadExit(dir_);
 }
 
 absl::Status SandboxProcess::Pause() {
@@ -286,6 +290,13 @@ void ReapRecord(const ProcessRecord& record, const std::string& id) {
   Cgroup cgroup = Cgroup::Adopt(record.cgroups);
   cgroup.Kill();
   if (record.isolation == Isolation::kNone) KillByEnvironment("OPENSANDBOX_ID=" + id);
+  cgroup.Remove();
+}
+
+void ReapById(const CgroupRoots& roots, const std::string& id) {
+  Cgroup cgroup = Cgroup::Adopt(Cgroup::DirsOf(roots, id));
+  cgroup.Kill();
+  KillByEnvironment("OPENSANDBOX_ID=" + id);
   cgroup.Remove();
 }
 

@@ -83,6 +83,12 @@ class SandboxProcess {
 // Kills and cleans up after a record whose server is gone; nothing may be left of it.
 void ReapRecord(const ProcessRecord& record, const std::string& id);
 
+// The same for one of which nothing but the id is known.
+void ReapById(const CgroupRoots& roots, const std::string& id);
+
+// How a sandbox whose keeper has gone ended, as far as its directory knows.
+ExitStatus ReadExit(const std::string& dir);
+
 // Can this machine do it? The reason why not otherwise. Starts a short-lived sandbox.
 absl::Status ProbeIsolation(Isolation isolation, const std::string& bootstrap,
                             const std::string& scratch_dir);
