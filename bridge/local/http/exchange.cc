@@ -147,6 +147,11 @@ absl::Status Exchange::WriteChunk(std::string_view bytes) {
 
 absl::Status Exchange::Finish() {
   if (!started_ || finished_) return absl::FailedPreconditionError("not within an answer");
+  std::string rest;
+  for (const auto& hook : hooks_) hook->BeforeEnd(*this, rest);
+  if (!rest.empty() && !Bodiless(status_)) {
+    if (absl::Status sent = WriteChunk(rest); !sent.ok()) return sent;
+  }
   if (chunked_ && !Bodiless(status_)) {
     if (absl::Status sent = socket().Write("0\r\n\r\n"); !sent.ok()) return sent;
   }

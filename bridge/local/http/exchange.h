@@ -49,6 +49,8 @@ class Hook {
   // Before a piece of the answer's body (a Write, or a whole Respond body, or the payload of a
   // WebSocket message). May change it; emptying a Write drops it. Then what After says happens.
   virtual After BeforeBody(Exchange&, std::string&) { return After::kGoOn; }
+  // Before a stream's end; may add a last piece to its body.
+  virtual void BeforeEnd(Exchange&, std::string&) {}
   // The handler has returned.
   virtual void AfterHandler(Exchange&) {}
 };

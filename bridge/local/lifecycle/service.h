@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bridge/local/http/router.h"
+#include "bridge/local/lifecycle/notes.h"
 #include "bridge/local/lifecycle/sandboxes.h"
 #include "bridge/local/lifecycle/server_proxy.h"
 
@@ -19,11 +20,6 @@ struct ServiceOptions {
   ServerProxyOptions proxy;
   std::function<void(const std::string& id)> on_deleted = [](const std::string&) {};
 };
-
-// Notes that fault plans leave for handlers (see http::Exchange::note). Durations are seconds.
-inline constexpr char kNoteHideNew[] = "hide_new_seconds";
-inline constexpr char kNotePending[] = "pending_seconds";
-inline constexpr char kNoteKeepOnDelete[] = "keep_on_delete";
 
 class Service {
  public:
