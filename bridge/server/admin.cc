@@ -2,7 +2,13 @@
 #include "bridge/server/admin.h"
 
 #include <civetweb.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -23,6 +29,24 @@ const char* ReasonPhrase(int status) {
   }
 }
 
+// Connects and hangs up.
+void Knock(const ListenAddress& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) !=
+      0) {
+    return;
+  }
+  const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0) {
+    (void)::connect(fd, found->ai_addr, found->ai_addrlen);  // "any address" is this machine
+    ::close(fd);
+  }
+  freeaddrinfo(found);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const ListenAddress& address,
@@ -34,7 +58,7 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const ListenAddr
   if (numeric.host == "localhost") numeric.host = "127.0.0.1";
   const std::string port = numeric.ToString();
   const char* options[] = {"listening_ports",    port.c_str(), "num_threads", "2",
-                           "request_timeout_ms", "5000",       nullptr};
+                           "request_timeout_ms", "2000",       nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // not on stderr
   server->context_ = mg_start(&callbacks, server.get(), options);
@@ -44,13 +68,25 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const ListenAddr
                         "cannot listen on " + address.ToString() + (why.empty() ? "" : ": " + why));
   }
   mg_server_port bound{};
-  if (mg_get_server_ports(server->context_, 1, &bound) == 1) server->port_ = bound.port;
+  if (mg_get_server_ports(server->context_, 1, &bound) == 1) numeric.port = bound.port;
+  server->address_ = numeric;
   mg_set_request_handler(server->context_, "/", &AdminServer::Serve, server.get());
   return server;
 }
 
 AdminServer::~AdminServer() {
-  if (context_ != nullptr) mg_stop(context_);
+  if (context_ == nullptr) return;
+  // civetweb looks at its stop flag when it has accepted somebody, else every two seconds.
+  std::atomic<bool> stopped{false};
+  std::thread waker([this, &stopped] {
+    while (!stopped.load()) {
+      Knock(address_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  mg_stop(context_);
+  stopped.store(true);
+  waker.join();
 }
 
 AdminAnswer AdminServer::Answer(const std::string& method, const std::string& path) const {

@@ -35,7 +35,7 @@ class AdminServer {
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return address_.port; }
 
  private:
   explicit AdminServer(Handlers handlers) : handlers_(std::move(handlers)) {}
@@ -44,7 +44,7 @@ class AdminServer {
 
   const Handlers handlers_;
   mg_context* context_ = nullptr;
-  int port_ = 0;
+  ListenAddress address_;
 };
 
 }  // namespace bridge
