@@ -178,8 +178,10 @@ Task<absl::StatusOr<HttpResponse>> FakeOpenSandbox::Fetch(HttpRequest request,
                         "connect");
   }
   const bool late = hang || delay >= request.total_timeout;
-  const bool slept = co_await loop_.Sleep(late ? request.total_timeout : delay);
-  if (!slept) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, host + ": cancelled");
+  const absl::Duration wait = late ? request.total_timeout : delay;
+  bool go_on = !co_await Cancelled();
+  if (go_on && wait > absl::ZeroDuration()) go_on = co_await loop_.Sleep(wait);
+  if (!go_on) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, host + ": cancelled");
   if (late) {
     co_return Transport(ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT, "no answer in time", host,
                         "answer");

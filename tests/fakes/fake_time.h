@@ -16,12 +16,14 @@
 
 namespace bridge {
 
-// A task on the loop, started by the constructor.
+// A task on the loop, started by the constructor. Time moves in steps: how finely it is measured.
 template <class T>
 class FakeTimeTask {
  public:
   template <class Body>
-  FakeTimeTask(FakeClock& clock, EventLoop& loop, Body body) : clock_(clock), loop_(loop) {
+  FakeTimeTask(FakeClock& clock, EventLoop& loop, Body body,
+               absl::Duration step = absl::Milliseconds(10))
+      : clock_(clock), loop_(loop), step_(step) {
     loop_.RunAndWait([this, body = std::move(body)]() mutable {
       auto store = [this, body = std::move(body)]() mutable -> Task<void> {
         value_.emplace(co_await body());
@@ -42,20 +44,18 @@ class FakeTimeTask {
   // Lets `time` pass, or less when the task ends.
   void Pass(absl::Duration time) {
     for (absl::Duration step; time > absl::ZeroDuration() && !done(); time -= step) {
-      step = std::min(time, kStep);
+      step = std::min(time, step_);
       clock_.Advance(step);
     }
     Settle();
   }
   // Lets time pass until the task ends.
   const T& Finish() {
-    while (!done()) clock_.Advance(kStep);
+    while (!done()) clock_.Advance(step_);
     return *value_;
   }
 
  private:
-  static constexpr absl::Duration kStep = absl::Milliseconds(10);
-
   // Everything that is due has run: a turn for the timers and one for what they posted.
   void Settle() {
     for (int i = 0; i < 3; ++i) loop_.RunAndWait([] {});
@@ -63,15 +63,17 @@ class FakeTimeTask {
 
   FakeClock& clock_;
   EventLoop& loop_;
+  const absl::Duration step_;
   CancelSource cancel_;
   std::optional<T> value_;
   std::atomic<bool> done_ = false;
 };
 
 template <class Body>
-auto RunInFakeTime(FakeClock& clock, EventLoop& loop, Body body) {
+auto RunInFakeTime(FakeClock& clock, EventLoop& loop, Body body,
+                   absl::Duration step = absl::Milliseconds(10)) {
   using T = decltype(std::declval<decltype(body())>().await_resume());
-  FakeTimeTask<T> task(clock, loop, std::move(body));
+  FakeTimeTask<T> task(clock, loop, std::move(body), step);
   return task.Finish();
 }
 

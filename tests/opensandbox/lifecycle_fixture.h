@@ -15,6 +15,7 @@
 #include "bridge/net/task_scope.h"
 #include "bridge/opensandbox/caching_directory.h"
 #include "bridge/opensandbox/daemon_finder.h"
+#include "bridge/opensandbox/directory_group.h"
 #include "bridge/opensandbox/lifecycle_client.h"
 #include "tests/fakes/fake_opensandbox.h"
 #include "tests/fakes/fake_time.h"
@@ -32,14 +33,19 @@ class LifecycleFixture : public ::testing::Test {
   }
 
   explicit LifecycleFixture(CachingDirectoryOptions directory = {}, DaemonFinderOptions finder = {})
-      : finder_(client_, fake_, finder), directory_(client_, finder_, tasks_, directory) {}
+      : finder_(client_, fake_, finder), directory_(client_, finder_, tasks_, directory) {
+    directories_.Add(loop_, directory_);
+  }
 
   void TearDown() override {
     // What the calls left behind ends by itself, well before its own deadlines.
-    RunInFakeTime(clock_, loop_, [this]() -> Task<bool> {
-      co_await tasks_.Drain(loop_, absl::Minutes(5));
-      co_return true;
-    });
+    RunInFakeTime(
+        clock_, loop_,
+        [this]() -> Task<bool> {
+          co_await tasks_.Drain(loop_, absl::Minutes(5));
+          co_return true;
+        },
+        absl::Milliseconds(250));
   }
 
   CallContext Context(absl::Duration time = absl::InfiniteDuration()) {
@@ -48,6 +54,11 @@ class LifecycleFixture : public ::testing::Test {
   template <class Body>
   auto Run(Body body) {
     return RunInFakeTime(clock_, loop_, std::move(body));
+  }
+  // Lets time pass for what the calls left behind.
+  void Settle(absl::Duration time = absl::Minutes(5)) {
+    auto body = [this, time]() -> Task<bool> { co_return co_await loop_.Sleep(time); };
+    RunInFakeTime(clock_, loop_, body, absl::Milliseconds(250));
   }
   // Runs `f` where the tasks run.
   template <class F>
@@ -63,6 +74,7 @@ class LifecycleFixture : public ::testing::Test {
   TaskScope tasks_;
   DaemonFinder finder_;
   CachingDirectory directory_;
+  DirectoryGroup directories_;
 };
 
 }  // namespace bridge
