@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/file_client.h"
+
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/random.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/file_codec.h"
+#include "bridge/opensandbox/file_error.h"
+#include "bridge/opensandbox/file_script.h"
+#include "bridge/opensandbox/remote_command.h"
+
+namespace bridge {
+namespace {
+
+constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr size_t kMaxSmallBody = 256 * 1024;
+constexpr unsigned kReadableByOthers = 0004;
+constexpr unsigned kSpecialBits = 07000;
+
+using Lines = std::vector<std::string>;
+
+Task<absl::Status> RunFileScript(SandboxHandle sandbox, std::string script, std::string what,
+                                 Lines* lines) {
+  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
+                                                   std::move(script), lines));
+  co_return FileScriptError(code, what);
+}
+
+absl::Status IsADirectory(std::string_view what) {
+  return MakeError(ErrorReason::ERROR_REASON_IS_A_DIRECTORY,
+                   "to " + std::string(what) + " failed: a directory is at the path");
+}
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// What the daemon must be asked for to see the thing that a link points to. `info` is the link's.
+Task<absl::StatusOr<FileInfo>> FollowLink(SandboxHandle sandbox, std::string path) {
+  CO_ASSIGN_OR_RETURN(std::string target, co_await ResolveLinks(sandbox, path));
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, target));
+  co_return info;
+}
+
+Task<absl::Status> CheckPrecondition(SandboxHandle sandbox, const FileWrite& write,
+                                     const std::optional<FileInfo>& there) {
+  const absl::Status failed = MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
+                                        "the file is not as expected; nothing was changed");
+  if (write.if_absent) co_return there ? failed : absl::OkStatus();
+  if (write.if_modified_at != absl::InfinitePast()) {
+    co_return there && there->modified_at == write.if_modified_at ? absl::OkStatus() : failed;
+  }
+  if (write.if_sha256.empty()) co_return absl::OkStatus();
+  if (!there) co_return failed;
+  FileReader reader(sandbox, there->path, *there, 0, std::nullopt);
+  Sha256 digest;
+  std::string chunk;
+  bool more = true;
+  while (more) {
+    CO_ASSIGN_OR_RETURN(more, co_await reader.Next(&chunk));
+    if (more) digest.Update(chunk);
+  }
+  co_return digest.FinishHex() == write.if_sha256 ? absl::OkStatus() : failed;
+}
+
+}  // namespace
+
+std::string NormalPath(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const size_t slash = path.find('/');
+    const std::string_view part = path.substr(0, slash);
+    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      parts.push_back(part);
+    } else if (!parts.empty()) {
+      parts.pop_back();
+    }
+  }
+  std::string normal;
+  for (const std::string_view part : parts) normal += "/" + std::string(part);
+  return normal.empty() ? "/" : normal;
+}
+
+Task<absl::StatusOr<FileInfo>> StatFile(SandboxHandle sandbox, std::string path) {
+  if (!RoutesTakeLiterally(path)) {
+    Lines lines;
+    CO_RETURN_IF_ERROR(
+        co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
+    co_return ParseStatLines(lines, path);
+  }
+  HttpRequest request =
+      sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET",
+                             "/files/info?path=" + QueryEscape(path), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
+                                                    std::move(request), kMaxSmallBody));
+  if (response.status != 200) co_return FileError(response, "describe a path");
+  co_return ParseFileInfoOf(response.body, path);
+}
+
+Task<absl::StatusOr<std::string>> ResolveLinks(SandboxHandle sandbox, std::string path) {
+  Lines lines;
+  CO_RETURN_IF_ERROR(co_await RunFileScript(sandbox, ResolveScript(path), "follow a link", &lines));
+  // A target with a line break comes as several lines.
+  std::string target;
+  for (const std::string& line : lines) target += (target.empty() ? "" : "\n") + line;
+  if (target.empty() || target[0] != '/') {
+    co_return MakeError(ErrorReason::ERROR_REASON_PATH_NOT_FOUND,
+                        "to follow a link failed: it leads nowhere");
+  }
+  co_return target;
+}
+
+Task<absl::StatusOr<FileInfo>> FileClient::Stat(CallContext context, SandboxTarget target,
+                                                std::string path, bool follow_symlink) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path));
+  if (info.type != FileType::kSymlink) co_return info;
+  if (follow_symlink) {
+    CO_ASSIGN_OR_RETURN(info, co_await FollowLink(sandbox, path));
+    info.path = path;
+    co_return info;
+  }
+  if (info.symlink_target.empty()) {
+    Lines lines;
+    const absl::Status read =
+        co_await RunFileScript(sandbox, ReadLinkScript(path), "read a link", &lines);
+    for (const std::string& line : lines) {
+      if (read.ok()) info.symlink_target += (info.symlink_target.empty() ? "" : "\n") + line;
+    }
+  }
+  co_return info;
+}
+
+Task<absl::StatusOr<std::unique_ptr<FileLister>>> FileClient::List(CallContext context,
+                                                                   SandboxTarget target,
+                                                                   std::string path, int depth) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path));
+  if (info.type == FileType::kSymlink) {
+    CO_ASSIGN_OR_RETURN(path, co_await ResolveLinks(sandbox, path));
+    CO_ASSIGN_OR_RETURN(info, co_await StatFile(sandbox, path));
+  }
+  if (info.type != FileType::kDirectory) {
+    co_return MakeError(ErrorReason::ERROR_REASON_NOT_A_DIRECTORY,
+                        "to list a directory failed: something else is at the path");
+  }
+  if (!RoutesTakeLiterally(path)) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
+                        "this sandbox's daemon cannot list a directory whose path holds a '$'");
+  }
+  auto lister = std::make_unique<FileLister>(sandbox, path, depth);
+  CO_RETURN_IF_ERROR(co_await lister->Begin());
+  co_return lister;
+}
+
+Task<absl::StatusOr<std::unique_ptr<FileReader>>> FileClient::Read(CallContext context,
+                                                                   SandboxTarget target,
+                                                                   std::string path, int64_t offset,
+                                                                   std::optional<int64_t> length) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path));
+  if (info.type == FileType::kSymlink) {
+    CO_ASSIGN_OR_RETURN(info, co_await FollowLink(sandbox, path));
+  }
+  if (info.type == FileType::kDirectory) co_return IsADirectory("read a file");
+  if (info.type != FileType::kFile) {
+    // A pipe or device would block the daemon, or never end.
+    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
+                        "to read a file failed: something that is no regular file is at the path");
+  }
+  if (!RoutesTakeLiterally(info.path)) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
+                        "this sandbox's daemon cannot read a file whose path holds a '$'");
+  }
+  const std::string asked = info.path;
+  info.path = std::move(path);
+  co_return std::make_unique<FileReader>(std::move(sandbox), asked, std::move(info), offset,
+                                         length);
+}
+
+Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext context,
+                                                                    SandboxTarget target,
+                                                                    FileWrite write) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  if (sandbox.capabilities->file_write) {
+    co_return std::make_unique<OwnFileWriter>(std::move(sandbox), std::move(write));
+  }
+  std::string place = write.path;
+  std::optional<FileInfo> there;
+  absl::StatusOr<FileInfo> info = co_await StatFile(sandbox, place);
+  if (info.ok() && info->type == FileType::kSymlink) {
+    CO_ASSIGN_OR_RETURN(place, co_await ResolveLinks(sandbox, place));
+    info = co_await StatFile(sandbox, place);
+  }
+  if (info.ok()) {
+    if (info->type == FileType::kDirectory) co_return IsADirectory("write a file");
+    there = *info;
+  } else if (ReasonOf(info.status()) != ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
+    co_return info.status();
+  }
+  CO_RETURN_IF_ERROR(co_await CheckPrecondition(sandbox, write, there));
+  if (!there && !write.create_parents) {
+    // The daemon would make them.
+    CO_ASSIGN_OR_RETURN(FileInfo parent, co_await StatFile(sandbox, ParentOf(place)));
+    (void)parent;
+  }
+  if (!RoutesTakeLiterally(place)) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
+                        "this sandbox's daemon cannot write a file whose path holds a '$'");
+  }
+  std::string temporary;
+  if (write.atomic) {
+    const std::string parent = ParentOf(place);
+    temporary = (parent == "/" ? "" : parent) + "/.sandbox-bridge-" + RandomHex(16) + ".tmp";
+    const unsigned mode = write.mode.value_or(there ? there->mode : 0644);
+    // The daemon makes files that everybody can read and narrows them only afterwards.
+    if ((mode & kReadableByOthers) == 0) {
+      CO_RETURN_IF_ERROR(co_await RunFileScript(
+          sandbox, ReserveScript(temporary, write.create_parents), "write a file", nullptr));
+    }
+  }
+  co_return std::make_unique<StockFileWriter>(std::move(sandbox), std::move(write),
+                                              std::move(place), std::move(there),
+                                              std::move(temporary));
+}
+
+Task<absl::StatusOr<bool>> FileClient::MakeDirectory(CallContext context, SandboxTarget target,
+                                                     std::string path, DirectoryMake make) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  Lines lines;
+  const absl::Status status = co_await RunFileScript(
+      sandbox, MakeDirectoryScript(path, make.parents, make.mode, make.owner, make.group),
+      "make a directory", &lines);
+  if (!status.ok()) co_return status;
+  co_return !lines.empty();
+}
+
+Task<absl::Status> FileClient::Remove(CallContext context, SandboxTarget target, std::string path,
+                                      bool recursive) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  co_return co_await RunFileScript(sandbox, RemoveScript(path, recursive), "remove a path",
+                                   nullptr);
+}
+
+Task<absl::StatusOr<bool>> FileClient::Move(CallContext context, SandboxTarget target,
+                                            std::string source, std::string destination,
+                                            bool overwrite, bool create_parents) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  Lines lines;
+  CO_RETURN_IF_ERROR(co_await RunFileScript(
+      sandbox, MoveScript(source, destination, overwrite, create_parents), "move a path", &lines));
+  co_return !lines.empty() && lines[0] == "replaced";
+}
+
+Task<absl::StatusOr<FileInfo>> FileClient::SetAttributes(CallContext context, SandboxTarget target,
+                                                         std::string path, AttributeChange change) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(co_await RunFileScript(
+      sandbox,
+      SetAttributesScript(path, change.mode, change.owner, change.group, change.modified_at),
+      "change a path's attributes", nullptr));
+  if (change.mode && (*change.mode & kSpecialBits) != 0) {
+    // The daemon's own description never shows these.
+    Lines lines;
+    CO_RETURN_IF_ERROR(
+        co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
+    co_return ParseStatLines(lines, path);
+  }
+  co_return co_await StatFile(sandbox, path);
+}
+
+}  // namespace bridge

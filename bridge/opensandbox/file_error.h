@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/file_error.h — what an answer of execd's file routes means for a path. Stock daemons
+// say 404 for some missing paths and 500 with Go's words for everything else; which words mean what
+// stands here and nowhere else. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "bridge/net/http.h"
+
+namespace bridge {
+
+// `what`: "read a file". The daemon's words are looked at and never repeated: they quote paths.
+absl::Status FileError(const HttpResponse& response, std::string_view what);
+
+// The answer of one of our own daemon's file routes (docs/execd-extras.md, Errors).
+absl::Status OwnFileError(const HttpResponse& response, std::string_view what);
+
+}  // namespace bridge

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/file_script.h"
+
+#include <charconv>
+#include <vector>
+
+#include "bridge/base/error.h"
+#include "bridge/opensandbox/exec_script.h"
+
+namespace bridge {
+namespace {
+
+enum Exit {
+  kNotFound = 10,
+  kIsADirectory = 11,
+  kNotADirectory = 12,
+  kDenied = 13,
+  kExists = 14,
+  kNoSpace = 15,
+  kUnknownUser = 16,
+  kNotEmpty = 18,
+};
+
+// `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
+// are the C library's, the same for coreutils and busybox.
+constexpr char kTry[] = R"(LC_ALL=C; export LC_ALL
+t() {
+  o=$("$@" 2>&1) && return 0
+  case "$o" in
+    *'No such file'*) exit 10;;
+    *'s a directory'*) exit 11;;
+    *'ot a directory'*) exit 12;;
+    *'ermission denied'*|*'not permitted'*|*'ead-only'*) exit 13;;
+    *'ile exists'*) exit 14;;
+    *'o space left'*|*'uota exceeded'*) exit 15;;
+    *'nvalid user'*|*'nknown user'*|*'nvalid group'*|*'nknown group'*) exit 16;;
+    *'not empty'*) exit 18;;
+  esac
+  exit 1
+}
+)";
+
+// chmod does not know a path that begins with a dash; ours are absolute.
+std::string Octal(unsigned mode) {
+  std::string digits;
+  for (int shift = 9; shift >= 0; shift -= 3)
+    digits += static_cast<char>('0' + ((mode >> shift) & 7));
+  return digits;
+}
+
+std::string ParentOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? "/" : std::string(path.substr(0, slash));
+}
+
+// "owner:group", "owner" or ":group"; empty: nothing to change.
+std::string Ownership(std::string_view owner, std::string_view group) {
+  std::string text(owner);
+  if (!group.empty()) text += ":" + std::string(group);
+  return text;
+}
+
+std::string Missing(const std::string& quoted) {
+  return "[ -e " + quoted + " ] || [ -h " + quoted + " ] || exit 10\n";
+}
+
+template <class Int>
+bool ParseNumber(std::string_view text, int base, Int* value) {
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, *value, base);
+  return !text.empty() && error == std::errc() && at == end;
+}
+
+}  // namespace
+
+bool RoutesTakeLiterally(std::string_view path) { return path.find('$') == std::string_view::npos; }
+
+absl::Status FileScriptError(int exit_status, std::string_view what) {
+  ErrorReason reason = ErrorReason::ERROR_REASON_UPSTREAM_FAILED;
+  std::string_view words = "a tool in the sandbox failed";
+  switch (exit_status) {
+    case 0:
+      return absl::OkStatus();
+    case kNotFound:
+      reason = ErrorReason::ERROR_REASON_PATH_NOT_FOUND;
+      words = "nothing is at the path";
+      break;
+    case kIsADirectory:
+      reason = ErrorReason::ERROR_REASON_IS_A_DIRECTORY;
+      words = "a directory is at the path";
+      break;
+    case kNotADirectory:
+      reason = ErrorReason::ERROR_REASON_NOT_A_DIRECTORY;
+      words = "a part of the path is no directory";
+      break;
+    case kDenied:
+      reason = ErrorReason::ERROR_REASON_PERMISSION_DENIED;
+      words = "the sandbox's user may not do this";
+      break;
+    case kExists:
+      reason = ErrorReason::ERROR_REASON_PATH_EXISTS;
+      words = "something is at the path already";
+      break;
+    case kNoSpace:
+      reason = ErrorReason::ERROR_REASON_NO_SPACE;
+      words = "the sandbox's disk is full";
+      break;
+    case kUnknownUser:
+      reason = ErrorReason::ERROR_REASON_UNKNOWN_USER;
+      words = "the sandbox has no account or group of this name";
+      break;
+    case kNotEmpty:
+      reason = ErrorReason::ERROR_REASON_DIRECTORY_NOT_EMPTY;
+      words = "the directory is not empty";
+      break;
+    default:
+      break;
+  }
+  return MakeError(reason, std::string(what) + ": " + std::string(words));
+}
+
+std::string ReserveScript(std::string_view temporary, bool create_parents) {
+  const std::string quoted = ShellQuote(temporary);
+  std::string script = kTry;
+  if (create_parents) script += "t mkdir -p " + ShellQuote(ParentOf(temporary)) + "\n";
+  return script + "umask 077\nt touch " + quoted + "\n";
+}
+
+std::string CommitScript(const FileWrite& write, std::string_view temporary,
+                         std::string_view target, const std::optional<FileInfo>& keep) {
+  const std::string from = ShellQuote(temporary);
+  const std::string to = ShellQuote(target);
+  std::string owner = write.owner;
+  std::string group = write.group;
+  if (keep && owner.empty()) owner = keep->owner;
+  if (keep && group.empty()) group = keep->group;
+  std::string script = std::string(kTry) + "f=" + from + "\ntrap 'rm -f \"$f\"' EXIT\n";
+  if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
+    script += "t chown " + ShellQuote(ownership) + " \"$f\"\n";
+  }
+  // After chown, which takes away the set-uid bit.
+  const unsigned mode = write.mode.value_or(keep ? keep->mode : 0644);
+  script += "t chmod " + Octal(mode) + " \"$f\"\n";
+  if (write.if_absent) return script + "t ln \"$f\" " + to + "\n";
+  return script + "[ ! -d " + to + " ] || exit 11\nt mv -f \"$f\" " + to + "\n";
+}
+
+std::string StatScript(std::string_view path) {
+  const std::string quoted = ShellQuote(path);
+  return std::string(kTry) + Missing(quoted) + "stat -c '%f\n%s\n%Y\n%U\n%G' " + quoted +
+         " 2>/dev/null || exit 1\n[ ! -h " + quoted + " ] || readlink " + quoted + "\n";
+}
+
+absl::StatusOr<FileInfo> ParseStatLines(const std::vector<std::string>& lines,
+                                        std::string_view path) {
+  unsigned raw = 0;
+  int64_t seconds = 0;
+  FileInfo info;
+  info.path = std::string(path);
+  const bool ok = lines.size() >= 5 && ParseNumber(lines[0], 16, &raw) &&
+                  ParseNumber(lines[1], 10, &info.size) && ParseNumber(lines[2], 10, &seconds);
+  if (!ok) {
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                     "the sandbox's stat described a file in a way that cannot be read");
+  }
+  constexpr unsigned kTypeMask = 0170000, kDirectory = 0040000, kRegular = 0100000, kLink = 0120000;
+  info.type = (raw & kTypeMask) == kDirectory ? FileType::kDirectory
+              : (raw & kTypeMask) == kRegular ? FileType::kFile
+              : (raw & kTypeMask) == kLink    ? FileType::kSymlink
+                                              : FileType::kOther;
+  info.mode = raw & 07777;
+  info.special_bits_known = true;
+  info.modified_at = absl::FromUnixSeconds(seconds);
+  info.owner = lines[3];
+  info.group = lines[4];
+  if (info.type == FileType::kSymlink && lines.size() > 5) info.symlink_target = lines[5];
+  return info;
+}
+
+std::string ResolveScript(std::string_view path) {
+  return "readlink -f " + ShellQuote(path) + " || exit 10\n";
+}
+
+std::string ReadLinkScript(std::string_view path) {
+  return "readlink " + ShellQuote(path) + " || exit 10\n";
+}
+
+std::string MakeDirectoryScript(std::string_view path, bool parents, std::optional<unsigned> mode,
+                                std::string_view owner, std::string_view group) {
+  const std::string quoted = ShellQuote(path);
+  std::string script = std::string(kTry) + "[ ! -d " + quoted + " ] || exit 0\n";
+  if (parents) script += "t mkdir -p " + ShellQuote(ParentOf(path)) + "\n";
+  script += "t mkdir " + quoted + "\n";
+  if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
+    script += "t chown " + ShellQuote(ownership) + " " + quoted + "\n";
+  }
+  return script + "t chmod " + Octal(mode.value_or(0755)) + " " + quoted + "\necho created\n";
+}
+
+std::string RemoveScript(std::string_view path, bool recursive) {
+  const std::string quoted = ShellQuote(path);
+  std::string script = std::string(kTry) + Missing(quoted);
+  if (recursive) return script + "t rm -rf " + quoted + "\n";
+  return script + "if [ -d " + quoted + " ] && [ ! -h " + quoted + " ]; then t rmdir " + quoted +
+         "; else t rm -f " + quoted + "; fi\n";
+}
+
+std::string MoveScript(std::string_view source, std::string_view destination, bool overwrite,
+                       bool create_parents) {
+  const std::string from = ShellQuote(source);
+  const std::string to = ShellQuote(destination);
+  std::string script = std::string(kTry) + Missing(from);
+  if (create_parents) script += "t mkdir -p " + ShellQuote(ParentOf(destination)) + "\n";
+  script += "r=\nif [ -e " + to + " ] || [ -h " + to + " ]; then\n";
+  script += overwrite
+                ? "  if [ -d " + to + " ] && [ ! -h " + to + " ]; then exit 11; fi\n  r=replaced\n"
+                : std::string("  exit 14\n");
+  return script + "fi\nt mv -f " + from + " " + to + "\necho $r\n";
+}
+
+std::string SetAttributesScript(std::string_view path, std::optional<unsigned> mode,
+                                std::string_view owner, std::string_view group,
+                                absl::Time modified_at) {
+  const std::string quoted = ShellQuote(path);
+  std::string script = std::string(kTry) + Missing(quoted);
+  if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
+    script += "t chown " + ShellQuote(ownership) + " " + quoted + "\n";
+  }
+  if (mode) script += "t chmod " + Octal(*mode) + " " + quoted + "\n";
+  if (modified_at != absl::InfinitePast()) {
+    // The form that both coreutils and busybox read, to the second.
+    const std::string stamp =
+        absl::FormatTime("%Y-%m-%d %H:%M:%S", modified_at, absl::UTCTimeZone());
+    script += "TZ=UTC0 t touch -c -d " + ShellQuote(stamp) + " " + quoted + "\n";
+  }
+  return script;
+}
+
+}  // namespace bridge

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/file_script.h — what a stock daemon's file routes cannot do, as shell text: renames
+// that replace, numeric owners, special bits, empty-directory removal, paths that hold `$` (which
+// the routes expand and the shell, quoted, does not). POSIX sh and the tools that busybox and
+// coreutils share. Paths are quoted here; the exit statuses say what was wrong. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "bridge/opensandbox/file_types.h"
+
+namespace bridge {
+
+// Does a stock daemon's file route take this path literally?
+bool RoutesTakeLiterally(std::string_view path);
+
+// Exit statuses of all scripts here → a failure about `path_field`. Zero is OK.
+absl::Status FileScriptError(int exit_status, std::string_view what);
+
+// Makes an empty file that only the daemon's user can read: the place for an upload.
+std::string ReserveScript(std::string_view temporary, bool create_parents);
+
+// Gives an uploaded file its owner and mode and puts it in its place in one step; on failure
+// removes it. `keep`: the file that is there now, whose owner the new one takes unless the write
+// says otherwise.
+std::string CommitScript(const FileWrite& write, std::string_view temporary,
+                         std::string_view target, const std::optional<FileInfo>& keep);
+
+// Prints what is at the path: type letter, octal mode, size, mtime seconds, owner, group, and for a
+// link its text; one a line. lstat.
+std::string StatScript(std::string_view path);
+absl::StatusOr<FileInfo> ParseStatLines(const std::vector<std::string>& lines,
+                                        std::string_view path);
+
+// Prints the path with all links resolved; the last part need not exist.
+std::string ResolveScript(std::string_view path);
+// Prints the text of a symbolic link.
+std::string ReadLinkScript(std::string_view path);
+
+std::string MakeDirectoryScript(std::string_view path, bool parents, std::optional<unsigned> mode,
+                                std::string_view owner, std::string_view group);
+std::string RemoveScript(std::string_view path, bool recursive);
+std::string MoveScript(std::string_view source, std::string_view destination, bool overwrite,
+                       bool create_parents);
+// `modified_at` infinite: unchanged.
+std::string SetAttributesScript(std::string_view path, std::optional<unsigned> mode,
+                                std::string_view owner, std::string_view group,
+                                absl::Time modified_at);
+
+}  // namespace bridge

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/file_writer.h"
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_script.h"
+#include "bridge/opensandbox/file_codec.h"
+#include "bridge/opensandbox/file_error.h"
+#include "bridge/opensandbox/file_script.h"
+#include "bridge/opensandbox/remote_command.h"
+
+namespace bridge {
+namespace {
+
+constexpr size_t kMaxAnswer = 64 * 1024;
+// Neither side moved a byte: the client is slow or the sandbox is paused. Ours does not count.
+constexpr absl::Duration kIdle = absl::Seconds(60);
+constexpr absl::Duration kCleanUp = absl::Seconds(15);
+
+std::string OctalText(unsigned mode) {
+  char text[8];
+  snprintf(text, sizeof(text), "%o", mode);
+  return text;
+}
+
+HttpRequest Upload(const SandboxHandle& sandbox, std::string_view method,
+                   const std::string& target) {
+  HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, method, target,
+                                               absl::InfiniteDuration());
+  request.upload = true;
+  request.idle_timeout = kIdle;
+  request.resend = Resend::kNever;
+  return request;
+}
+
+HttpRequest OwnRequest(const SandboxHandle& sandbox, const FileWrite& write) {
+  std::string target = "/v1/file?path=" + QueryEscape(write.path);
+  if (write.mode) target += "&mode=" + OctalText(*write.mode);
+  if (!write.owner.empty()) target += "&owner=" + QueryEscape(write.owner);
+  if (!write.group.empty()) target += "&group=" + QueryEscape(write.group);
+  if (write.create_parents) target += "&parents=1";
+  if (!write.atomic) target += "&atomic=0";
+  if (write.if_absent) target += "&if_absent=1";
+  if (!write.if_sha256.empty()) target += "&if_sha256=" + write.if_sha256;
+  if (write.if_modified_at != absl::InfinitePast()) {
+    target +=
+        "&if_modified_at=" + QueryEscape(absl::FormatTime(absl::RFC3339_full, write.if_modified_at,
+                                                          absl::UTCTimeZone()));
+  }
+  if (!write.expected_sha256.empty()) target += "&sha256=" + write.expected_sha256;
+  if (write.size) target += "&size=" + std::to_string(*write.size);
+  HttpRequest request = Upload(sandbox, "PUT", target);
+  request.upload_bytes = write.size;
+  request.headers.Set("Content-Type", "application/octet-stream");
+  return request;
+}
+
+// The mode that the daemon is to set. Absent: it leaves an existing temporary as it is.
+std::optional<unsigned> UploadMode(const FileWrite& write, const std::optional<FileInfo>& keep,
+                                   bool atomic) {
+  if (atomic) return std::nullopt;  // the commit sets it
+  if (write.mode) return write.mode;
+  return keep ? std::nullopt : std::optional<unsigned>(0644);
+}
+
+HttpRequest StockRequest(const SandboxHandle& sandbox, const FileWrite& write,
+                         const MultipartUpload& upload) {
+  HttpRequest request = Upload(sandbox, "POST", "/files/upload");
+  request.headers.Set("Content-Type", upload.content_type());
+  if (write.size) {
+    request.upload_bytes = *write.size + static_cast<int64_t>(upload.preamble().size()) +
+                           static_cast<int64_t>(upload.epilogue().size());
+  }
+  return request;
+}
+
+}  // namespace
+
+absl::Status DigestMismatch() {
+  return MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
+                   "the content is not what expected_sha256 says; nothing was changed",
+                   {.field = "options.expected_sha256"});
+}
+
+absl::Status SizeMismatch(int64_t expected, int64_t actual) {
+  return MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
+                   "the content has " + std::to_string(actual) + " bytes and not the " +
+                       std::to_string(expected) + " that were announced; nothing was changed",
+                   {.field = "header.size_bytes"});
+}
+
+// ---- Our own daemon
+
+OwnFileWriter::OwnFileWriter(SandboxHandle sandbox, FileWrite write)
+    : sandbox_(std::move(sandbox)),
+      write_(std::move(write)),
+      transfer_(sandbox_.client.http(), OwnRequest(sandbox_, write_)) {}
+
+Task<absl::Status> OwnFileWriter::Send(std::string_view bytes) {
+  const bool taken = co_await transfer_.Send(bytes);
+  if (taken) co_return absl::OkStatus();
+  co_return co_await Refusal();
+}
+
+// The daemon answered before it had everything, or is gone.
+Task<absl::Status> OwnFileWriter::Refusal() {
+  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
+  HttpResponse response{head.status, std::move(head.headers), {}};
+  CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
+  if (response.status == 200) {
+    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                        "the sandbox's daemon called a write done before its end");
+  }
+  co_return OwnFileError(response, "write a file");
+}
+
+Task<absl::StatusOr<FileWritten>> OwnFileWriter::Finish() {
+  transfer_.CloseSend();
+  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
+  HttpResponse response{head.status, std::move(head.headers), {}};
+  CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
+  if (response.status != 200) co_return OwnFileError(response, "write a file");
+  co_return ParseFileWritten(response.body);
+}
+
+// ---- A stock daemon
+
+StockFileWriter::StockFileWriter(SandboxHandle sandbox, FileWrite write, std::string target,
+                                 std::optional<FileInfo> keep, std::string temporary)
+    : sandbox_(std::move(sandbox)),
+      write_(std::move(write)),
+      target_(std::move(target)),
+      keep_(std::move(keep)),
+      temporary_(std::move(temporary)),
+      upload_(temporary_.empty() ? target_ : temporary_,
+              UploadMode(write_, keep_, !temporary_.empty())),
+      transfer_(sandbox_.client.http(), StockRequest(sandbox_, write_, upload_)) {}
+
+StockFileWriter::~StockFileWriter() {
+  if (committed_ || temporary_.empty()) return;
+  sandbox_.background.Start(
+      "remove a temporary file",
+      [sandbox = sandbox_.ForBackground(kCleanUp), temporary = temporary_]() -> Task<void> {
+        (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
+                                 "rm -f " + ShellQuote(temporary), nullptr);
+      });
+}
+
+Task<absl::Status> StockFileWriter::SendAll(std::string_view bytes) {
+  const bool taken = co_await transfer_.Send(bytes);
+  if (taken) co_return absl::OkStatus();
+  const absl::Status result = co_await UploadResult();
+  if (!result.ok()) co_return result;
+  co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                      "the sandbox's daemon called an upload done before its end");
+}
+
+Task<absl::Status> StockFileWriter::UploadResult() {
+  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
+  HttpResponse response{head.status, std::move(head.headers), {}};
+  CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
+  if (response.status == 200) co_return absl::OkStatus();
+  co_return FileError(response, "write a file");
+}
+
+Task<absl::Status> StockFileWriter::Send(std::string_view bytes) {
+  if (!begun_) {
+    begun_ = true;
+    CO_RETURN_IF_ERROR(co_await SendAll(upload_.preamble()));
+  }
+  if (write_.size && size_ + static_cast<int64_t>(bytes.size()) > *write_.size) {
+    co_return SizeMismatch(*write_.size, size_ + static_cast<int64_t>(bytes.size()));
+  }
+  digest_.Update(bytes);
+  size_ += static_cast<int64_t>(bytes.size());
+  if (bytes.empty()) co_return absl::OkStatus();
+  co_return co_await SendAll(bytes);
+}
+
+absl::Status StockFileWriter::CheckContent(const std::string& digest) const {
+  if (write_.size && size_ != *write_.size) return SizeMismatch(*write_.size, size_);
+  if (!write_.expected_sha256.empty() && digest != write_.expected_sha256) return DigestMismatch();
+  return absl::OkStatus();
+}
+
+Task<absl::StatusOr<FileWritten>> StockFileWriter::Finish() {
+  CO_RETURN_IF_ERROR(co_await Send({}));
+  const std::string digest = digest_.FinishHex();
+  CO_RETURN_IF_ERROR(CheckContent(digest));
+  CO_RETURN_IF_ERROR(co_await SendAll(upload_.epilogue()));
+  transfer_.CloseSend();
+  CO_RETURN_IF_ERROR(co_await UploadResult());
+  CO_RETURN_IF_ERROR(co_await Commit());
+  committed_ = true;
+  co_return FileWritten{size_, digest, !temporary_.empty()};
+}
+
+Task<absl::Status> StockFileWriter::Commit() {
+  std::string script;
+  if (!temporary_.empty()) {
+    script = CommitScript(write_, temporary_, target_, keep_);
+  } else if (!write_.owner.empty() || !write_.group.empty()) {
+    script =
+        SetAttributesScript(target_, write_.mode, write_.owner, write_.group, absl::InfinitePast());
+  } else {
+    co_return absl::OkStatus();
+  }
+  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(sandbox_.client, sandbox_.context,
+                                                   sandbox_.daemon, std::move(script), nullptr));
+  const absl::Status status = FileScriptError(code, "write a file");
+  if (write_.if_absent && ReasonOf(status) == ErrorReason::ERROR_REASON_PATH_EXISTS) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
+                        "something is at the path; nothing was changed");
+  }
+  co_return status;
+}
+
+}  // namespace bridge

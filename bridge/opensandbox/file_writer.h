@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/file_writer.h — a file's bytes to a daemon, in constant memory. Nothing is at the
+// path before Finish() when the write is atomic; dropping a writer that has not finished leaves
+// what was there and no temporary. Owned by one task; loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "bridge/base/sha256.h"
+#include "bridge/net/http.h"
+#include "bridge/net/task.h"
+#include "bridge/opensandbox/file_types.h"
+#include "bridge/opensandbox/multipart.h"
+#include "bridge/opensandbox/sandbox_handle.h"
+
+namespace bridge {
+
+class FileWriter {
+ public:
+  virtual ~FileWriter() = default;
+  // Returns when the bytes were taken; they may be reused then. Not OK: the write is over.
+  virtual Task<absl::Status> Send(std::string_view bytes) = 0;
+  // The end of the content: puts the file in its place.
+  // Errors: PRECONDITION_FAILED (digest, size, existence), NO_SPACE, UNKNOWN_USER, ...
+  virtual Task<absl::StatusOr<FileWritten>> Finish() = 0;
+};
+
+// PUT /v1/file of our own daemon: everything in one exchange.
+class OwnFileWriter final : public FileWriter {
+ public:
+  OwnFileWriter(SandboxHandle sandbox, FileWrite write);
+  Task<absl::Status> Send(std::string_view bytes) override;
+  Task<absl::StatusOr<FileWritten>> Finish() override;
+
+ private:
+  Task<absl::Status> Refusal();
+
+  SandboxHandle sandbox_;
+  const FileWrite write_;
+  Transfer transfer_;
+};
+
+// A stock daemon: an upload beside the target, then a rename by its shell.
+class StockFileWriter final : public FileWriter {
+ public:
+  // `target`: the path with links resolved. `keep`: what is there now. `temporary` empty: the write
+  // is not atomic and goes straight to the target.
+  StockFileWriter(SandboxHandle sandbox, FileWrite write, std::string target,
+                  std::optional<FileInfo> keep, std::string temporary);
+  ~StockFileWriter() override;
+  Task<absl::Status> Send(std::string_view bytes) override;
+  Task<absl::StatusOr<FileWritten>> Finish() override;
+
+ private:
+  Task<absl::Status> SendAll(std::string_view bytes);
+  Task<absl::Status> UploadResult();
+  Task<absl::Status> Commit();
+  absl::Status CheckContent(const std::string& digest) const;
+
+  SandboxHandle sandbox_;
+  const FileWrite write_;
+  const std::string target_;
+  const std::optional<FileInfo> keep_;
+  const std::string temporary_;
+  const MultipartUpload upload_;
+  Transfer transfer_;
+  Sha256 digest_;
+  int64_t size_ = 0;
+  bool begun_ = false;
+  bool committed_ = false;
+};
+
+// The bytes were not what their sender said. Pure.
+absl::Status DigestMismatch();
+absl::Status SizeMismatch(int64_t expected, int64_t actual);
+
+}  // namespace bridge
