@@ -157,6 +157,10 @@ std::string FormatTime(absl::Time time) {
                           absl::UTCTimeZone());
 }
 
+std::string FormatDockerTime(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E*SZ", time, absl::UTCTimeZone());
+}
+
 std::string FormatLogTime(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E9SZ", time, absl::UTCTimeZone());
 }

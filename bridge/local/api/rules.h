@@ -36,7 +36,9 @@ bool IsImageReference(std::string_view uri);
 
 // "2026-11-29T16:46:38.281345Z", and without a fraction where it is zero.
 std::string FormatTime(absl::Time time);
-// Docker's form in logs: nine digits of fraction.
+// Docker's form: as many digits of the fraction as are needed, up to nine.
+std::string FormatDockerTime(absl::Time time);
+// Docker's form in logs: always nine.
 std::string FormatLogTime(absl::Time time);
 
 // A point in time as the real server takes it: ISO 8601 with or without a zone (UTC then), or Unix

@@ -63,6 +63,12 @@ void ReplyEmpty(http::Exchange& exchange, int status, const Headers& extra) {
   Send(exchange, status, extra, "", "");
 }
 
+void ReplyRedirect(http::Exchange& exchange, const std::string& location) {
+  Headers headers = {{"server", "uvicorn"}, {"content-length", "0"}, {"location", location}};
+  AddCommonHeaders(exchange, headers);
+  (void)exchange.Respond({307, std::move(headers), ""});
+}
+
 void ReplyFailure(http::Exchange& exchange, const api::Failure& failure) {
   if (!failure.body.is_null()) return ReplyJson(exchange, failure.status, failure.body);
   // An exception passes by the code that adds the other headers.

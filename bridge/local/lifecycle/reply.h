@@ -19,6 +19,8 @@ void ReplyText(http::Exchange& exchange, int status, std::string text,
 // No body: with Content-Length 0, or without it for 204.
 void ReplyEmpty(http::Exchange& exchange, int status, const http::Headers& extra = {});
 void ReplyFailure(http::Exchange& exchange, const api::Failure& failure);
+// 307
+void ReplyRedirect(http::Exchange& exchange, const std::string& location);
 // To a CORS preflight, which needs no key.
 void ReplyPreflight(http::Exchange& exchange);
 

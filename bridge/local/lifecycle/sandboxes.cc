@@ -87,6 +87,7 @@ void Sandboxes::AdoptOrRemove(SandboxRecord record) {
 void Sandboxes::Insert(const SandboxPtr& sandbox) {
   {
     const std::lock_guard lock(mu_);
+    sandbox->number = ++inserted_;
     sandboxes_[sandbox->id] = sandbox;
   }
   alarm_->Ring();
@@ -137,14 +138,16 @@ std::vector<SandboxRecord> Sandboxes::List() const {
     const std::lock_guard lock(mu_);
     for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox);
   }
-  std::vector<SandboxRecord> records;
+  std::vector<std::pair<uint64_t, SandboxRecord>> numbered;
   for (const SandboxPtr& sandbox : all) {
     const std::lock_guard lock(sandbox->mu);
-    records.push_back(sandbox->record);
+    numbered.emplace_back(sandbox->number, sandbox->record);
   }
-  std::sort(records.begin(), records.end(), [](const SandboxRecord& a, const SandboxRecord& b) {
-    return a.container_at > b.container_at;
+  std::sort(numbered.begin(), numbered.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.container_at, a.first) > std::pair(b.second.container_at, b.first);
   });
+  std::vector<SandboxRecord> records;
+  for (auto& [number, record] : numbered) records.push_back(std::move(record));
   return records;
 }
 

@@ -74,6 +74,7 @@ class Sandboxes {
  private:
   struct Sandbox {
     std::string id;
+    uint64_t number = 0;  // in the order of insertion, for those of the same moment
     std::atomic<bool> removing{false};
     std::mutex mu;  // guards what follows
     SandboxRecord record;
@@ -103,6 +104,7 @@ class Sandboxes {
   // May be taken while a Sandbox::mu is held, never the other way round.
   mutable std::mutex mu_;
   std::map<std::string, SandboxPtr> sandboxes_;
+  uint64_t inserted_ = 0;
   const std::shared_ptr<Alarm> alarm_ = std::make_shared<Alarm>();
   std::thread expirer_;
 };

@@ -17,7 +17,7 @@ using api::CodeFailure;
 bool IsPrivate(std::string_view name) {
   for (const char* one :
        {"host", "authorization", "cookie", "open-sandbox-api-key", "opensandbox-secure-access",
-        "forwarded", "x-real-ip", "expect", "content-length"}) {
+        "opensandbox-access-renew", "forwarded", "x-real-ip", "expect", "content-length"}) {
     if (http::EqualsIgnoreCase(name, one)) return true;
   }
   return http::AsciiLower(name).starts_with("x-forwarded-") || IsHopByHop(name);

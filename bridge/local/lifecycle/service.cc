@@ -167,7 +167,7 @@ void Service::Fallback(http::Exchange& exchange, const std::vector<std::string>&
     std::string location = "http://" + std::string(request.headers.Get("host").value_or("")) +
                            http::PercentEncode(other, "/:@!$&'()*+,;=");
     if (!request.raw_query.empty()) location += "?" + request.raw_query;
-    return ReplyEmpty(exchange, 307, {{"location", location}});
+    return ReplyRedirect(exchange, location);
   }
   ReplyFailure(exchange, DetailFailure(404, "Not Found"));
 }

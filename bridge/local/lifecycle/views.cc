@@ -37,8 +37,6 @@ Json PlatformView(const SandboxRecord& record) {
   return {{"os", record.platform->first}, {"arch", record.platform->second}};
 }
 
-std::string DockerTime(absl::Time time) { return api::FormatLogTime(time); }
-
 std::string ContainerState(const SandboxRecord& record) {
   return record.ended ? "exited" : record.paused ? "paused" : "running";
 }
@@ -156,11 +154,12 @@ Json PageView(const std::vector<Json>& items, int64_t page, int64_t page_size) {
 std::string EventsText(const SandboxRecord& record) {
   std::string text = "Container:  " + record.hostname + " (sandbox-" + record.id +
                      ")\nStatus:     " + ContainerState(record) +
-                     "\nCreated:    " + DockerTime(record.container_at) +
-                     "\nStarted:    " + DockerTime(record.started_at);
+                     "\nCreated:    " + api::FormatDockerTime(record.container_at) +
+                     "\nStarted:    " + api::FormatDockerTime(record.started_at);
   if (record.ended) {
-    text += "\nFinished:   " + DockerTime(absl::FromUnixNanos(record.ended->unix_nanos)) +
-            "\nExit Code:  " + std::to_string(record.ended->code);
+    text +=
+        "\nFinished:   " + api::FormatDockerTime(absl::FromUnixNanos(record.ended->unix_nanos)) +
+        "\nExit Code:  " + std::to_string(record.ended->code);
   }
   return text;
 }
@@ -168,14 +167,15 @@ std::string EventsText(const SandboxRecord& record) {
 std::string InspectText(const SandboxRecord& record) {
   const bool running = !record.ended;
   const std::string finished =
-      running ? "0001-01-01T00:00:00Z" : DockerTime(absl::FromUnixNanos(record.ended->unix_nanos));
+      running ? "0001-01-01T00:00:00Z"
+              : api::FormatDockerTime(absl::FromUnixNanos(record.ended->unix_nanos));
   std::string text = "Container ID:   " + record.hostname + "\nName:           sandbox-" +
                      record.id + "\nImage:          " + record.image +
                      "\nStatus:         " + ContainerState(record) +
                      "\nRunning:        " + (running ? "True" : "False") +
                      "\nPaused:         " + (record.paused ? "True" : "False") +
                      "\nExit Code:      " + std::to_string(running ? 0 : record.ended->code) +
-                     "\nStarted At:     " + DockerTime(record.started_at) +
+                     "\nStarted At:     " + api::FormatDockerTime(record.started_at) +
                      "\nFinished At:    " + finished + "\n\n";
   text += ResourcesText(record);
   text += "\nNetwork:\n  host: 127.0.0.1\n\nPorts:\n  44772/tcp -> 127.0.0.1:" +
