@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "bridge/server/flags.h"
+#include "bridge/server/local_upstream.h"
 #include "bridge/server/log.h"
 #include "bridge/server/run.h"
 #include "bridge/server/server.h"
@@ -28,6 +29,12 @@ int Main(int argc, char** argv) {
   absl::StatusOr<Configuration> configuration = ReadConfiguration(argc, argv);
   if (!configuration.ok()) return Fail(configuration.status());
   Log log(configuration->log_level);
+  std::unique_ptr<LocalUpstream> local;  // goes down after the server
+  if (configuration->local_upstream) {
+    auto started = StartLocalUpstream(configuration->local, log, configuration->server);
+    if (!started.ok()) return Fail(started.status());
+    local = *std::move(started);
+  }
   absl::StatusOr<std::unique_ptr<Server>> server =
       Server::Create(std::move(configuration->server), log);
   if (!server.ok()) return Fail(server.status());

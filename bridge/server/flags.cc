@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,17 @@ ABSL_FLAG(bool, insecure_public, false,
           "Serve on an address that other machines reach without TLS or without asking who calls.");
 ABSL_FLAG(std::string, upstream, "",
           "The OpenSandbox server: its URL, or 'local' for the one that comes with the bridge.");
+ABSL_FLAG(
+    std::string, local_isolation, "",
+    "How --upstream=local walls sandboxes off: overlay, bwrap, none; empty: the better of the "
+    "first two that works here.");
+ABSL_FLAG(std::string, local_image_dir, "",
+          "Unpacked images for --upstream=local: DIR/python:3.12 and so on.");
+ABSL_FLAG(std::string, local_state_dir, "",
+          "Where --upstream=local records its sandboxes; empty: a private folder that goes away.");
+ABSL_FLAG(bool, local_keep_sandboxes, false,
+          "Sandboxes of --upstream=local outlive the bridge; the next one with the same "
+          "--local_state_dir finds them.");
 ABSL_FLAG(std::string, upstream_ca_file, "",
           "Certificates (PEM) to trust for the upstream instead of the system's.");
 ABSL_FLAG(bool, use_server_proxy, false,
@@ -84,6 +96,10 @@ const char* const kFlags[] = {
     "listen",
     "insecure_public",
     "upstream",
+    "local_isolation",
+    "local_image_dir",
+    "local_state_dir",
+    "local_keep_sandboxes",
     "upstream_ca_file",
     "upstream_proxy_from_env",
     "use_server_proxy",
@@ -166,6 +182,10 @@ absl::Status ReadUpstream(Configuration& configuration) {
                         "that comes with the bridge");
   }
   configuration.local_upstream = upstream.url == "local";
+  configuration.local = {.isolation = absl::GetFlag(FLAGS_local_isolation),
+                         .image_dir = absl::GetFlag(FLAGS_local_image_dir),
+                         .state_dir = absl::GetFlag(FLAGS_local_state_dir),
+                         .keep_sandboxes = absl::GetFlag(FLAGS_local_keep_sandboxes)};
   upstream.through_server = absl::GetFlag(FLAGS_use_server_proxy);
   upstream.http.ca_file = absl::GetFlag(FLAGS_upstream_ca_file);
   upstream.http.use_environment_proxy = absl::GetFlag(FLAGS_upstream_proxy_from_env);
@@ -178,14 +198,16 @@ absl::Status ReadIdentity(ServerOptions& server) {
                 .client_ca_file = absl::GetFlag(FLAGS_client_ca_file)};
   server.auth_tokens_file = absl::GetFlag(FLAGS_auth_tokens_file);
   server.api_key_file = absl::GetFlag(FLAGS_api_key_file);
-  const char* key = std::getenv(kApiKeyEnv);
+  char* key = std::getenv(kApiKeyEnv);
   if (key != nullptr && *key != '\0') {
     if (!server.api_key_file.empty()) {
       return InvalidField("api_key_file", std::string("is set, and so is ") + kApiKeyEnv +
                                               ": only one of them can be meant");
     }
     server.api_key = key;
-    unsetenv(kApiKeyEnv);  // children and /proc/PID/environ readers of theirs need not have it
+    // Neither children nor readers of /proc/PID/environ need to have it.
+    explicit_bzero(key, std::strlen(key));
+    unsetenv(kApiKeyEnv);
   }
   server.forward_api_keys = absl::GetFlag(FLAGS_forward_api_keys);
   server.insecure_public = absl::GetFlag(FLAGS_insecure_public);

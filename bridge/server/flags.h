@@ -8,6 +8,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "bridge/server/local_upstream.h"
 #include "bridge/server/log.h"
 #include "bridge/server/options.h"
 #include "bridge/server/run.h"
@@ -19,6 +20,7 @@ struct Configuration {
   DrainOptions drain;
   LogLevel log_level = LogLevel::kInfo;
   bool local_upstream = false;  // --upstream=local: somebody has to start one
+  LocalUpstreamOptions local = {};
 };
 
 // Reads argv and the environment. Ends the process for --help, and with exit code 1 for a flag that

@@ -112,6 +112,7 @@ void Log::Write(LogLevel level, std::string_view message, std::initializer_list<
   if (!enabled(level)) return;
   std::string line = "msg=" + LogValue(message);
   for (const LogField& field : fields) {
+    if (field.value.empty()) continue;
     line += ' ';
     line += field.key;
     line += '=';

@@ -47,6 +47,7 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
+  // A field without a value is left out.
   void Write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
   bool enabled(LogLevel level) const { return level >= level_; }
   // Lines that were dropped because nobody took them.

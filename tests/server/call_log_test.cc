@@ -71,8 +71,7 @@ TEST(CallLog, AllMeansAllAndNoneNone) {
       Ok(), Failed(absl::StatusCode::kNotFound, R::ERROR_REASON_SANDBOX_NOT_FOUND)};
   const auto lines = Lines(LogCalls::kAll, records);
   ASSERT_THAT(lines, SizeIs(2));
-  EXPECT_THAT(lines[0],
-              EndsWith("level=info msg=call method=s/M code=OK ms=12 tenant=\"\" trace_id=\"\"\n"));
+  EXPECT_THAT(lines[0], EndsWith("level=info msg=call method=s/M code=OK ms=12\n"));
   EXPECT_THAT(Lines(LogCalls::kNone, records), SizeIs(0));
 }
 

@@ -55,7 +55,8 @@ TEST(LogValue, LongTextIsCutBetweenCharacters) {
 
 TEST(Log, WritesTimeLevelMessageAndFields) {
   const auto lines = LinesOf(LogLevel::kInfo, [](Log& log) {
-    log.Write(LogLevel::kWarning, "something happened", {{"count", "3"}, {"why", "no reason"}});
+    log.Write(LogLevel::kWarning, "something happened",
+              {{"count", "3"}, {"empty", ""}, {"why", "no reason"}});
   });
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_THAT(lines[0],
