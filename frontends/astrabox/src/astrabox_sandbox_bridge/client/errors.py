@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures of the bridge as one exception with the bridge's own word for what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import grpc
+import grpc.aio
+from google.rpc import error_details_pb2, status_pb2
+
+DOMAIN = "sandbox.bridge.v1"
+
+# The one word that is not in errors.proto, because a bridge cannot say it: no bridge answered.
+BRIDGE_UNREACHABLE = "BRIDGE_UNREACHABLE"
+
+# What a status without details means: made by gRPC itself, a proxy, or a bridge that does not know
+# the service. UNAVAILABLE is the transport's own failure.
+_REASON_OF_CODE = {
+    grpc.StatusCode.UNAVAILABLE: BRIDGE_UNREACHABLE,
+    grpc.StatusCode.UNIMPLEMENTED: "UNSUPPORTED_FEATURE",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
+    grpc.StatusCode.CANCELLED: "CANCELLED",
+    grpc.StatusCode.UNAUTHENTICATED: "CALLER_UNAUTHENTICATED",
+    grpc.StatusCode.PERMISSION_DENIED: "CALLER_UNAUTHENTICATED",
+    grpc.StatusCode.INVALID_ARGUMENT: "INVALID_ARGUMENT",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "TOO_MANY_STREAMS",
+}
+
+_WRITE_FAILED = (grpc.StatusCode.INTERNAL, "Internal error from Core")
+_SETTLE_TRIES = 100
+_SETTLE_PAUSE = 0.01
+
+_NO_METADATA: Mapping[str, str] = MappingProxyType({})
+
+
+class BridgeError(Exception):
+    """A call failed.
+
+    `reason` is the name of an ErrorReason ("SANDBOX_NOT_FOUND") or BRIDGE_UNREACHABLE: branch on
+    it. `metadata` has what errors.proto names at the reason. `retry_after` is in seconds, None when
+    the bridge named no delay. `field` is the path of the offending field of an INVALID_ARGUMENT.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        code: grpc.StatusCode = grpc.StatusCode.UNKNOWN,
+        metadata: Mapping[str, str] = _NO_METADATA,
+        retry_after: float | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+        self.code = code
+        self.metadata = MappingProxyType(dict(metadata))
+        self.retry_after = retry_after
+        self.field = field
+
+    @property
+    def not_sent(self) -> bool:
+        """No bridge took the call up: repeating it elsewhere or later cannot do it twice."""
+        return self.reason == "DRAINING"
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """The connection broke: the bridge may have done what was asked, or part of it."""
+        return self.reason in {BRIDGE_UNREACHABLE, "DEADLINE_EXCEEDED", "CANCELLED", "INTERNAL"}
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError) -> BridgeError:
+    """What a failed call stands for. The caller chains it: `raise ... from error`."""
+    return _from_parts(
+        error.code(), error.details() or "", _details(error.trailing_metadata() or ())
+    )
+
+
+async def settled(call: grpc.aio.Call, error: grpc.aio.AioRpcError) -> BridgeError:
+    """The same for a call on which one writes.
+
+    grpc.aio takes a write to a stream that the peer has ended for a failure of its own, and puts
+    the peer's status in that one's place when it arrives a moment later. Only that one counts.
+    """
+    for _ in range(_SETTLE_TRIES):
+        if (await call.code(), await call.details()) != _WRITE_FAILED:
+            break
+        await asyncio.sleep(_SETTLE_PAUSE)
+    else:
+        return from_rpc_error(error)
+    trailing = await call.trailing_metadata()
+    return _from_parts(await call.code(), await call.details() or "", _details(trailing or ()))
+
+
+def _details(metadata: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:
+    status = status_pb2.Status()
+    for key, value in metadata:
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            try:
+                status.ParseFromString(value)
+            except ValueError:  # not ours, or damaged: the code and the text are what is left
+                status.Clear()
+    return status
+
+
+def _from_parts(code: grpc.StatusCode, text: str, status: status_pb2.Status) -> BridgeError:
+    reason, metadata, retry_after, field = "", {}, None, None
+    info = error_details_pb2.ErrorInfo()
+    retry = error_details_pb2.RetryInfo()
+    bad = error_details_pb2.BadRequest()
+    for detail in status.details:
+        if detail.Unpack(info):
+            if info.domain == DOMAIN:
+                reason, metadata = info.reason, dict(info.metadata)
+        elif detail.Unpack(retry):
+            retry_after = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+        elif detail.Unpack(bad) and bad.field_violations:
+            field = bad.field_violations[0].field
+    return BridgeError(
+        reason or _REASON_OF_CODE.get(code, "INTERNAL"),
+        text or f"the call failed with {code.name} and no words",
+        code=code,
+        metadata=metadata,
+        retry_after=retry_after,
+        field=field,
+    )

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What survives a fake bridge: sandboxes and their processes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from astrabox_sandbox_bridge.client import v1
+
+from .errors import Fault
+
+_KEPT_BYTES = 1 << 20
+
+
+@dataclass
+class Kept:
+    """A sandbox, and how it behaves."""
+
+    sandbox: v1.Sandbox
+    spec: v1.SandboxSpec
+    policy: v1.NetworkPolicy | None
+    daemon_answers: bool = True
+    # DELETE is accepted and it is still there.
+    immortal: bool = False
+    sessions: dict[str, v1.IsolatedSession] = field(default_factory=dict)
+
+
+class Resident:
+    """A long-lived process: its newest output, its holder."""
+
+    def __init__(self, spec: v1.ProcessSpec) -> None:
+        self.spec = spec
+        self.process: asyncio.subprocess.Process | None = None
+        self.buffer: deque[tuple[int, int, bytes]] = deque()
+        self.first = 0
+        self.end = 0
+        self.outcome: v1.Outcome | None = None
+        self.changed = asyncio.Condition()
+        # Whoever holds it; replaced on take-over.
+        self.holder: object | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        spec = self.spec
+        command = list(spec.argv.args) or ["bash", "-c", spec.shell]
+        self.outcome = None
+        self.process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=spec.cwd or "/",
+            env={"PATH": "/usr/bin:/bin", **{e.name: e.value for e in spec.env}},
+            start_new_session=True,
+        )
+        self._work = asyncio.create_task(self._pump(self.process))
+
+    async def _pump(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout
+        assert process.stderr
+        await asyncio.gather(
+            self._copy(process.stdout, v1.OUTPUT_STREAM_STDOUT),
+            self._copy(process.stderr, v1.OUTPUT_STREAM_STDERR),
+        )
+        code = await process.wait()
+        async with self.changed:
+            self.outcome = outcome_of(code)
+            self.changed.notify_all()
+
+    async def _copy(self, source: asyncio.StreamReader, stream: int) -> None:
+        while data := await source.read(65536):
+            async with self.changed:
+                self.buffer.append((self.end, stream, data))
+                self.end += len(data)
+                while self.end - self.first > _KEPT_BYTES and len(self.buffer) > 1:
+                    start, _, dropped = self.buffer.popleft()
+                    self.first = start + len(dropped)
+                self.changed.notify_all()
+
+
+def outcome_of(code: int) -> v1.Outcome:
+    if code < 0:
+        return v1.Outcome(signal=v1.Outcome.Signalled(number=-code))
+    return v1.Outcome(exit_code=code)
+
+
+class Upstream:
+    def __init__(self) -> None:
+        self.sandboxes: dict[str, Kept] = {}
+        self.residents: dict[str, Resident] = {}
+        self.deleted: list[str] = []
+        self._ids = itertools.count(1)
+
+    def create(self, spec: v1.SandboxSpec, request_id: str = "") -> v1.Sandbox:
+        now = datetime.now(UTC)
+        sandbox = v1.Sandbox(
+            sandbox_id=f"box-{next(self._ids)}",
+            state=v1.SANDBOX_STATE_RUNNING,
+            upstream_state="Running",
+            image=spec.image,
+            entrypoint=spec.entrypoint,
+            metadata=spec.metadata,
+            incarnation=now.isoformat(),
+            request_id=request_id,
+        )
+        sandbox.created_at.FromDatetime(now)
+        if spec.HasField("ttl"):
+            sandbox.expires_at.FromDatetime(now + timedelta(seconds=spec.ttl.seconds))
+        policy = spec.network_policy if spec.HasField("network_policy") else None
+        self.sandboxes[sandbox.sandbox_id] = Kept(sandbox, spec, policy)
+        return sandbox
+
+    def find(self, sandbox_id: str, incarnation: str = "", *, running: bool = False) -> Kept:
+        kept = self.sandboxes.get(sandbox_id)
+        if kept is None:
+            raise Fault("SANDBOX_NOT_FOUND", f"no sandbox {sandbox_id}", sandbox_id=sandbox_id)
+        if incarnation and kept.sandbox.incarnation != incarnation:
+            raise Fault("STALE_INCARNATION", sandbox_id=sandbox_id)
+        if running and kept.sandbox.state != v1.SANDBOX_STATE_RUNNING:
+            raise Fault("SANDBOX_NOT_RUNNING", state=kept.sandbox.upstream_state)
+        if running and not kept.daemon_answers:
+            raise Fault("SANDBOX_UNREACHABLE", endpoint="http://127.0.0.1:1")
+        return kept
+
+    def set_state(self, sandbox_id: str, word: str) -> None:
+        sandbox = self.sandboxes[sandbox_id].sandbox
+        sandbox.upstream_state = word
+        name = f"SANDBOX_STATE_{word.upper()}"
+        known = name in v1.SandboxState.keys()  # noqa: SIM118
+        sandbox.state = v1.SandboxState.Value(name) if known else v1.SANDBOX_STATE_UNKNOWN
+
+    async def close(self) -> None:
+        """Ends what runs."""
+        for resident in self.residents.values():
+            if resident.process is not None:
+                if resident.process.returncode is None:
+                    resident.process.kill()
+                resident.process._transport.close()  # type: ignore[attr-defined]
