@@ -13,6 +13,10 @@ namespace {
 
 namespace v1 = sandbox::bridge::v1;
 
+// An upstream is replaced now and then; one that is down must not make every caller wait.
+constexpr absl::Duration kVersionKept = absl::Minutes(1);
+constexpr absl::Duration kAbsenceKept = absl::Seconds(5);
+
 v1::Capability Row(const Capability& capability) {
   v1::Capability row;
   row.set_feature(capability.feature);
@@ -43,8 +47,15 @@ Capability SnapshotsOf(const absl::Status& listed) {
 }  // namespace
 
 Task<std::string> UpstreamFacts::UpstreamVersion(CallContext context) {
+  EventLoop& loop = clients_.lifecycle.loop();
+  if (loop.Now() < version_until_) co_return version_;
   absl::StatusOr<std::string> version = co_await clients_.lifecycle.Version(std::move(context));
-  co_return version.ok() ? *std::move(version) : std::string();
+  const bool cancelled = co_await Cancelled();
+  if (!cancelled) {
+    version_ = version.ok() ? *std::move(version) : std::string();
+    version_until_ = loop.Now() + (version.ok() ? kVersionKept : kAbsenceKept);
+  }
+  co_return version_;
 }
 
 Task<absl::StatusOr<BridgeFacts::Capabilities>> UpstreamFacts::GetCapabilities(

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/time/time.h"
 #include "bridge/net/task_scope.h"
 #include "bridge/server/upstream.h"
 #include "bridge/service/bridge_service.h"
@@ -25,6 +26,8 @@ class UpstreamFacts final : public BridgeFacts {
  private:
   UpstreamClients& clients_;
   TaskScope& background_;
+  std::string version_;  // as of late; empty: not said, or not asked
+  absl::Duration version_until_ = -absl::InfiniteDuration();
 };
 
 }  // namespace bridge

@@ -91,6 +91,12 @@ void RouteGrpcLog(Log& log) {
   gpr_set_log_function(&OnGrpcLog);
 }
 
+void SilenceGrpcLog() {
+  std::lock_guard<std::mutex> lock(log_mu);
+  grpc_log = nullptr;
+  gpr_set_log_function(&OnGrpcLog);
+}
+
 void StopGrpcLog(const Log& log) {
   std::lock_guard<std::mutex> lock(log_mu);
   if (grpc_log == &log) grpc_log = nullptr;

@@ -19,6 +19,8 @@ void EnableExtraServices(bool reflection, bool channelz);
 // gRPC's own messages go to the log as warnings. For the whole process; `log` is used until another
 // one is given, or until StopGrpcLog() names it.
 void RouteGrpcLog(Log& log);
+// Until then they go nowhere: a server that cannot start says why itself, in one line.
+void SilenceGrpcLog();
 void StopGrpcLog(const Log& log);
 
 }  // namespace bridge

@@ -131,7 +131,7 @@ absl::Status Server::Start() {
 
 absl::Status Server::StartGrpc() {
   ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(options_.tls, options_.reload_interval));
-  RouteGrpcLog(log_);
+  SilenceGrpcLog();
   EnableExtraServices(options_.reflection, options_.channelz);
   grpc::ServerBuilder builder;
   ApplyTransportSettings(options_, builder);
@@ -154,6 +154,7 @@ absl::Status Server::StartGrpc() {
     if (!address.unix_socket) address.port = ports[i];
     addresses_.push_back(std::move(address));
   }
+  RouteGrpcLog(log_);
   if (auto* health = server_->GetHealthCheckService(); health != nullptr) {
     for (const std::string& name : services_->Names()) health->SetServingStatus(name, true);
   }
