@@ -14,6 +14,7 @@
 #include "bridge/server/facts.h"
 #include "bridge/service/bridge_service.h"
 #include "bridge/service/exec_service.h"
+#include "bridge/service/file_service.h"
 #include "bridge/service/unsupported.h"
 
 namespace bridge {
@@ -57,6 +58,13 @@ class Services::Parts {
                                   .control_execs = lanes.control.clients.execs,
                                   .streams = lanes.streams.loop,
                                   .stream_execs = lanes.streams.clients.execs}));
+    Add(v1::FileService::service_full_name(),
+        std::make_unique<FileServiceImpl>(
+            FileServiceImpl::Deps{.host = host,
+                                  .control = lanes.control.loop,
+                                  .control_files = lanes.control.clients.files,
+                                  .streams = lanes.streams.loop,
+                                  .stream_files = lanes.streams.clients.files}));
   }
 
   UpstreamFacts facts;

@@ -35,7 +35,7 @@ int Nibble(char c) {
   return -1;
 }
 
-bool ParseHash(std::string_view hex, Sha256* hash) {
+bool ParseHash(std::string_view hex, TokenDigest* hash) {
   if (hex.size() != 2 * hash->size()) return false;
   for (size_t i = 0; i < hash->size(); ++i) {
     const int high = Nibble(hex[2 * i]);
@@ -67,8 +67,8 @@ absl::Status Unauthenticated(std::string_view why) {
 
 }  // namespace
 
-Sha256 Sha256Of(std::string_view text) {
-  Sha256 hash;
+TokenDigest Sha256Of(std::string_view text) {
+  TokenDigest hash;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
   return hash;
 }
@@ -127,7 +127,7 @@ absl::StatusOr<Caller> TokenAuthenticator::Authenticate(std::string_view authori
     std::lock_guard<std::mutex> lock(mu_);
     tokens = tokens_;
   }
-  const Sha256 hash = Sha256Of(token);
+  const TokenDigest hash = Sha256Of(token);
   const TokenEntry* found = nullptr;
   for (const TokenEntry& entry : *tokens) {  // all of them, whatever is found
     if (CRYPTO_memcmp(hash.data(), entry.hash.data(), hash.size()) == 0) found = &entry;

@@ -26,12 +26,12 @@
 
 namespace bridge {
 
-using Sha256 = std::array<uint8_t, 32>;
-Sha256 Sha256Of(std::string_view text);
+using TokenDigest = std::array<uint8_t, 32>;
+TokenDigest Sha256Of(std::string_view text);
 
 struct TokenEntry {
   std::string tenant;  // empty: `*`
-  Sha256 hash;
+  TokenDigest hash;
 };
 
 // Errors: INVALID_ARGUMENT naming the line's number, never its content.

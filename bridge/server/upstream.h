@@ -11,6 +11,7 @@
 #include "bridge/opensandbox/daemon_finder.h"
 #include "bridge/opensandbox/exec_client.h"
 #include "bridge/opensandbox/fetcher.h"
+#include "bridge/opensandbox/file_client.h"
 #include "bridge/opensandbox/lifecycle_client.h"
 
 namespace bridge {
@@ -29,7 +30,8 @@ struct UpstreamClients {
         finder(lifecycle, fetcher, {.through_server = options.through_server}),
         directory(lifecycle, finder, background, {}),
         daemons(http, directory),
-        execs(daemons, background) {}
+        execs(daemons, background),
+        files(daemons, background) {}
   UpstreamClients(const UpstreamClients&) = delete;
   UpstreamClients& operator=(const UpstreamClients&) = delete;
 
@@ -39,6 +41,7 @@ struct UpstreamClients {
   CachingDirectory directory;
   DaemonClient daemons;
   ExecClient execs;
+  FileClient files;
 };
 
 }  // namespace bridge

@@ -8,6 +8,7 @@
 #include "bridge/base/status_macros.h"
 #include "bridge/service/exec_convert.h"
 #include "bridge/service/exec_pump.h"
+#include "bridge/service/target.h"
 #include "bridge/service/time_convert.h"
 #include "bridge/service/validate.h"
 
@@ -23,19 +24,6 @@ constexpr Method kRun =
 constexpr Method kAttach = StreamingMethod("sandbox.bridge.v1.ExecService/AttachExec");
 constexpr Method kSignal = UnaryMethod("sandbox.bridge.v1.ExecService/SignalExec");
 constexpr Method kGet = UnaryMethod("sandbox.bridge.v1.ExecService/GetExec");
-
-template <class Request>
-absl::StatusOr<SandboxTarget> TargetOf(const Request& request) {
-  RETURN_IF_ERROR(CheckSandboxId(request.sandbox_id()));
-  RETURN_IF_ERROR(CheckIncarnation(request.expected_incarnation()));
-  return SandboxTarget{request.sandbox_id(), request.expected_incarnation()};
-}
-
-// A failure of a call about one sandbox names it.
-template <class Request>
-absl::Status About(const Request& request, const absl::Status& status) {
-  return status.ok() ? status : WithMetadata(status, "sandbox_id", request.sandbox_id());
-}
 
 }  // namespace
 

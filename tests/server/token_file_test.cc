@@ -20,7 +20,7 @@ using R = ErrorReason;
 // printf %s red-token | sha256sum, and so on.
 constexpr char kRed[] = "54a5e79d1fbbf68c35f00fdbb1eb6ffe7b0c63e83e37cc5be9c6daa4c9a4d6c2";
 
-std::string Hex(const Sha256& hash) {
+std::string Hex(const TokenDigest& hash) {
   std::string text;
   for (const uint8_t byte : hash) {
     char digits[3];
@@ -35,7 +35,7 @@ std::string Line(const std::string& tenant, const std::string& token) {
 }
 
 // FIPS 180-2, appendix B.1.
-TEST(Sha256, IsTheRealOne) {
+TEST(TokenDigest, IsTheRealOne) {
   EXPECT_EQ(Hex(Sha256Of("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(Hex(Sha256Of("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that are one question and one answer; the streams are in file_streams.cc.
+#include "bridge/service/file_calls.h"
+
+#include <string>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/service/file_convert.h"
+#include "bridge/service/target.h"
+#include "bridge/service/validate.h"
+
+namespace bridge {
+namespace {
+
+// Of a file whose text is to be replaced: it is held in memory.
+constexpr int64_t kMaxReplaceBytes = int64_t{16} << 20;
+
+absl::Status TooLarge(std::string_view what, int64_t size, int64_t limit) {
+  return MakeError(
+      ErrorReason::ERROR_REASON_FILE_TOO_LARGE,
+      std::string(what) + " of " + std::to_string(size) +
+          " bytes is more than this call carries (" + std::to_string(limit) + ")",
+      {.metadata = {{"size_bytes", std::to_string(size)}, {"limit_bytes", std::to_string(limit)}}});
+}
+
+Task<absl::StatusOr<std::string>> ReadAll(FileReader& reader) {
+  std::string all, chunk;
+  bool more = true;
+  while (more) {
+    CO_ASSIGN_OR_RETURN(more, co_await reader.Next(&chunk));
+    if (more) all += chunk;
+  }
+  co_return all;
+}
+
+// Writes a whole content and describes what is there then.
+Task<absl::Status> WriteAll(FileClient& files, CallContext context, SandboxTarget target,
+                            FileWrite write, const std::string& content,
+                            v1::WriteFileResponse& response) {
+  const std::string path = write.path;
+  write.size = static_cast<int64_t>(content.size());
+  CO_ASSIGN_OR_RETURN(std::unique_ptr<FileWriter> writer,
+                      co_await files.Write(context, target, std::move(write)));
+  CO_RETURN_IF_ERROR(co_await writer->Send(content));
+  CO_ASSIGN_OR_RETURN(FileWritten written, co_await writer->Finish());
+  response.set_size_bytes(written.size);
+  response.set_sha256(written.sha256);
+  response.set_atomic(written.atomic);
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await files.Stat(context, target, path, true));
+  FileInfoToProto(info, response.mutable_info());
+  co_return absl::OkStatus();
+}
+
+int64_t ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
+  std::string result;
+  int64_t count = 0;
+  size_t at = 0;
+  while (true) {
+    const size_t found = text.find(from, at);
+    result.append(text, at, found - at);
+    if (found == std::string::npos) break;
+    result += to;
+    at = found + from.size();
+    ++count;
+  }
+  text = std::move(result);
+  return count;
+}
+
+}  // namespace
+
+Task<absl::Status> HandleStat(FileClient& files, Unary& call, const v1::StatRequest& request,
+                              v1::FileInfo& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string path, PathFromProto("path", request.path()));
+  call.set_waiting_for("the file's description");
+  absl::StatusOr<FileInfo> info = co_await files.Stat(call.context(), std::move(target),
+                                                      std::move(path), request.follow_symlink());
+  if (!info.ok()) co_return About(request, info.status());
+  FileInfoToProto(*info, &response);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> HandleReadSmallFile(FileClient& files, Unary& call,
+                                       const v1::ReadSmallFileRequest& request,
+                                       v1::ReadSmallFileResponse& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string path, PathFromProto("path", request.path()));
+  if (request.offset() < 0) co_return InvalidField("offset", "must not be negative");
+  if (request.has_length() && request.length() < 0) {
+    co_return InvalidField("length", "must not be negative");
+  }
+  if (request.length() > kMaxSmallFileBytes) {
+    co_return InvalidField("length", "must be at most 1 MiB here; use ReadFile");
+  }
+  std::optional<int64_t> length;
+  if (request.has_length()) length = request.length();
+  call.set_waiting_for("the file's content");
+  absl::StatusOr<std::unique_ptr<FileReader>> reader = co_await files.Read(
+      call.context(), std::move(target), std::move(path), request.offset(), length);
+  if (!reader.ok()) co_return About(request, reader.status());
+  const int64_t wanted = (*reader)->info().size - request.offset();
+  if (!length && wanted > kMaxSmallFileBytes) {
+    co_return About(request, TooLarge("a file", wanted, kMaxSmallFileBytes));
+  }
+  absl::StatusOr<std::string> content = co_await ReadAll(**reader);
+  if (!content.ok()) co_return About(request, content.status());
+  FileInfoToProto((*reader)->info(), response.mutable_info());
+  response.set_data(*std::move(content));
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> HandleWriteSmallFile(FileClient& files, Unary& call,
+                                        const v1::WriteSmallFileRequest& request,
+                                        v1::WriteFileResponse& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(FileWrite write, WriteFromProto("options", request.options()));
+  const auto size = static_cast<int64_t>(request.data().size());
+  if (size > kMaxSmallFileBytes) co_return TooLarge("content", size, kMaxSmallFileBytes);
+  call.set_waiting_for("the file to be written");
+  const absl::Status status = co_await WriteAll(files, call.context(), std::move(target),
+                                                std::move(write), request.data(), response);
+  co_return About(request, status);
+}
+
+Task<absl::Status> HandleMakeDirectory(FileClient& files, Unary& call,
+                                       const v1::MakeDirectoryRequest& request,
+                                       v1::MakeDirectoryResponse& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string path, PathFromProto("path", request.path()));
+  DirectoryMake make{.parents = request.parents()};
+  if (request.has_mode()) {
+    CO_RETURN_IF_ERROR(CheckMode("mode", request.mode()));
+    make.mode = request.mode();
+  }
+  CO_RETURN_IF_ERROR(CheckOwner("owner", request.owner()));
+  CO_RETURN_IF_ERROR(CheckOwner("group", request.group()));
+  make.owner = request.owner();
+  make.group = request.group();
+  call.set_waiting_for("the directory to be made");
+  absl::StatusOr<bool> created = co_await files.MakeDirectory(call.context(), std::move(target),
+                                                              std::move(path), std::move(make));
+  if (!created.ok()) co_return About(request, created.status());
+  response.set_created(*created);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> HandleRemove(FileClient& files, Unary& call, const v1::RemoveRequest& request,
+                                v1::RemoveResponse& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string path, ChangeablePathFromProto("path", request.path()));
+  call.set_waiting_for("the path to be removed");
+  const absl::Status status = co_await files.Remove(call.context(), std::move(target),
+                                                    std::move(path), request.recursive());
+  if (ReasonOf(status) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND && request.missing_ok()) {
+    co_return absl::OkStatus();
+  }
+  response.set_removed(status.ok());
+  co_return About(request, status);
+}
+
+Task<absl::Status> HandleMove(FileClient& files, Unary& call, const v1::MoveRequest& request,
+                              v1::MoveResponse& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string source, ChangeablePathFromProto("source", request.source()));
+  CO_ASSIGN_OR_RETURN(std::string destination,
+                      ChangeablePathFromProto("destination", request.destination()));
+  if (destination == source || destination.rfind(source + "/", 0) == 0) {
+    co_return InvalidField("destination", "must not be the source or lie in it");
+  }
+  call.set_waiting_for("the path to be moved");
+  absl::StatusOr<bool> replaced =
+      co_await files.Move(call.context(), std::move(target), std::move(source),
+                          std::move(destination), request.overwrite(), request.create_parents());
+  if (!replaced.ok()) co_return About(request, replaced.status());
+  response.set_replaced(*replaced);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> HandleSetAttributes(FileClient& files, Unary& call,
+                                       const v1::SetAttributesRequest& request,
+                                       v1::FileInfo& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string path, ChangeablePathFromProto("path", request.path()));
+  AttributeChange change{.owner = request.owner(), .group = request.group()};
+  CO_RETURN_IF_ERROR(CheckOwner("owner", request.owner()));
+  CO_RETURN_IF_ERROR(CheckOwner("group", request.group()));
+  if (request.has_mode()) {
+    CO_RETURN_IF_ERROR(CheckMode("mode", request.mode()));
+    change.mode = request.mode();
+  }
+  if (request.has_modified_at()) {
+    CO_ASSIGN_OR_RETURN(change.modified_at, CheckTimestamp("modified_at", request.modified_at()));
+  }
+  call.set_waiting_for("the attributes to be set");
+  absl::StatusOr<FileInfo> info = co_await files.SetAttributes(call.context(), std::move(target),
+                                                               std::move(path), std::move(change));
+  if (!info.ok()) co_return About(request, info.status());
+  FileInfoToProto(*info, &response);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
+                                     const v1::ReplaceTextRequest& request,
+                                     v1::ReplaceTextResponse& response) {
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
+  CO_ASSIGN_OR_RETURN(std::string path, ChangeablePathFromProto("path", request.path()));
+  if (request.old_text().empty()) co_return InvalidField("old_text", "must not be empty");
+  if (request.has_expected_count() && request.expected_count() < 0) {
+    co_return InvalidField("expected_count", "must not be negative");
+  }
+  call.set_waiting_for("the file's content");
+  absl::StatusOr<std::unique_ptr<FileReader>> reader =
+      co_await files.Read(call.context(), target, path, 0, std::nullopt);
+  if (!reader.ok()) co_return About(request, reader.status());
+  const FileInfo before = (*reader)->info();
+  if (before.size > kMaxReplaceBytes) {
+    co_return About(request, TooLarge("a file", before.size, kMaxReplaceBytes));
+  }
+  absl::StatusOr<std::string> content = co_await ReadAll(**reader);
+  if (!content.ok()) co_return About(request, content.status());
+  const int64_t count = ReplaceAll(*content, request.old_text(), request.new_text());
+  if (request.has_expected_count() && request.expected_count() != count) {
+    co_return About(request, MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
+                                       "the text occurs " + std::to_string(count) +
+                                           " times; nothing was changed"));
+  }
+  response.set_count(count);
+  if (count == 0) co_return absl::OkStatus();
+  call.set_waiting_for("the file to be written");
+  // Whoever writes between our read and our write is not overwritten.
+  FileWrite write{.path = std::move(path), .if_modified_at = before.modified_at};
+  v1::WriteFileResponse ignored;
+  const absl::Status status = co_await WriteAll(files, call.context(), std::move(target),
+                                                std::move(write), *content, ignored);
+  co_return About(request, status);
+}
+
+}  // namespace bridge
