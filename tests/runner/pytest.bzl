@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python tests inside Bazel: pytest files as one test target whose cases ./test counts."""
 
 def pytest_test(name, srcs, data = [], imports = [], env = {}, conftest = None, size = "small", tags = [], **kwargs):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts test cases after `bazel test`, from its build event stream and the test.xml files it names.
+"""Counts test cases after `bazel test`, from its build events and the test.xml files they name.
 
 Prints what failed and what was skipped, each with its reason, and as the last line
 "N passed, N failed, N skipped". A target that did not build, timed out or left no report counts as
@@ -16,9 +16,10 @@ import json
 import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Iterator
+from typing import Any
 
 # bazel test: 0 all passed, 3 some failed, 4 no tests were found; everything else is a broken build.
 BAZEL_TESTS_FAILED = 3

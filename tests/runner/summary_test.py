@@ -138,8 +138,8 @@ def test_nothing_run_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_broken_package_is_named(tmp_path: Path) -> None:
-    line = json.dumps({"id": {"pattern": {"pattern": ["//x/..."]}},
-                       "aborted": {"reason": "LOADING_FAILURE", "description": "no such package x\n- /w/x"}})
+    aborted = {"reason": "LOADING_FAILURE", "description": "no such package x\n- /w/x"}
+    line = json.dumps({"id": {"pattern": {"pattern": ["//x/..."]}}, "aborted": aborted})
     code, text = run(tmp_path, [line], bazel_exit=1)
     assert (code, last_line(text)) == (1, "0 passed, 1 failed, 0 skipped")
     assert "  build: no such package x\n\n" in text

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One test a source file of frontends/epp."""
 
 def epp_test(name, deps = [], size = "small", **kwargs):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stub of rules_cc: hands out Bazel's built-in rules, since Debian's package does not load here."""
 
 cc_binary = native.cc_binary
