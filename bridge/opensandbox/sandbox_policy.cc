@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/sandbox_policy.h"
+
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/sandbox_reader.h"
+#include "fmt/format.h"
+
+namespace bridge {
+namespace {
+
+using R = ErrorReason;
+
+constexpr int kSidecarPort = 18080;
+constexpr char kSidecarAuth[] = "OPENSANDBOX-EGRESS-AUTH";
+
+bool SidecarIsSilent(const absl::Status& failure) {
+  const auto metadata = MetadataOf(failure);
+  const auto code = metadata.find("upstream_code");
+  return ReasonOf(failure) == R::ERROR_REASON_UPSTREAM_UNAVAILABLE && code != metadata.end() &&
+         code->second.find("BACKEND_CONNECTION_FAILED") != std::string::npos;
+}
+
+// The server answers a dead sidecar and one that never was with the same 502. Only a sandbox that
+// was made with a policy has credentials for it.
+Task<absl::Status> Explained(LifecycleClient& client, CallContext context, std::string sandbox_id,
+                             absl::Status failure) {
+  if (!SidecarIsSilent(failure)) co_return failure;
+  const absl::StatusOr<Endpoint> endpoint =
+      co_await client.GetEndpoint(context, sandbox_id, kSidecarPort, false);
+  if (!endpoint.ok()) co_return failure;
+  if (endpoint->headers.Has(kSidecarAuth)) {
+    co_return MakeError(R::ERROR_REASON_SANDBOX_UNREACHABLE,
+                        fmt::format("the egress sidecar of sandbox {} does not answer", sandbox_id),
+                        {.metadata = {{"sandbox_id", sandbox_id}}});
+  }
+  co_return MakeError(
+      R::ERROR_REASON_UNSUPPORTED_FEATURE,
+      fmt::format("sandbox {} was made without a network policy; it cannot be given one later",
+                  sandbox_id),
+      {.metadata = {{"feature", "sandboxes.network_policy"}, {"sandbox_id", sandbox_id}}});
+}
+
+}  // namespace
+
+Task<absl::StatusOr<NetworkPolicyStatus>> GetPolicy(LifecycleClient& client, CallContext context,
+                                                    std::string sandbox_id,
+                                                    std::string incarnation) {
+  CO_RETURN_IF_ERROR(co_await CheckSandbox(client, context, sandbox_id, incarnation));
+  absl::StatusOr<NetworkPolicyStatus> policy =
+      co_await client.GetNetworkPolicy(context, sandbox_id);
+  if (policy.ok()) co_return policy;
+  co_return co_await Explained(client, context, sandbox_id, policy.status());
+}
+
+Task<absl::StatusOr<NetworkPolicyStatus>> PatchPolicy(LifecycleClient& client, CallContext context,
+                                                      std::string sandbox_id,
+                                                      std::string incarnation,
+                                                      std::vector<NetworkRule> add,
+                                                      std::vector<std::string> remove_targets) {
+  CO_RETURN_IF_ERROR(co_await CheckSandbox(client, context, sandbox_id, incarnation));
+  const bool adds = !add.empty();
+  if (adds) {
+    const absl::Status added = co_await client.AddNetworkRules(context, sandbox_id, std::move(add));
+    if (!added.ok()) co_return co_await Explained(client, context, sandbox_id, added);
+  }
+  if (!remove_targets.empty()) {
+    const absl::Status removed =
+        co_await client.RemoveNetworkTargets(context, sandbox_id, std::move(remove_targets));
+    if (!removed.ok()) {
+      const absl::Status failure = co_await Explained(client, context, sandbox_id, removed);
+      co_return adds ? WithContext(failure, "the new rules are in force, none was removed")
+                     : failure;
+    }
+  }
+  co_return co_await GetPolicy(client, context, sandbox_id, "");
+}
+
+}  // namespace bridge

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/sandbox_policy.h — the egress policy of a running sandbox.
+// Loop thread only; the client outlives the task.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bridge/net/task.h"
+#include "bridge/opensandbox/call_context.h"
+#include "bridge/opensandbox/lifecycle_client.h"
+#include "bridge/opensandbox/lifecycle_types.h"
+
+namespace bridge {
+
+// Errors: UNSUPPORTED_FEATURE (made without a policy, or the server has no such route),
+// SANDBOX_UNREACHABLE (its sidecar does not answer), those of the client.
+Task<absl::StatusOr<NetworkPolicyStatus>> GetPolicy(LifecycleClient& client, CallContext context,
+                                                    std::string sandbox_id,
+                                                    std::string incarnation);
+
+// Adds, then removes, then reads what is in force.
+Task<absl::StatusOr<NetworkPolicyStatus>> PatchPolicy(LifecycleClient& client, CallContext context,
+                                                      std::string sandbox_id,
+                                                      std::string incarnation,
+                                                      std::vector<NetworkRule> add,
+                                                      std::vector<std::string> remove_targets);
+
+}  // namespace bridge
