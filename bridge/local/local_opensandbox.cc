@@ -163,6 +163,7 @@ class LocalOpenSandbox::Impl {
     server.port = options.port;
     server.lower_case_headers = true;
     server.idle_timeout = absl::Seconds(30);
+    server.unix_time = [clock = options.clock] { return absl::ToUnixSeconds(clock->Now()); };
     server.hooks = {recorder_.Hooks(faults::LIFECYCLE), injector_.Hooks(faults::LIFECYCLE)};
     server.bad_request = {
         400, {{"content-type", "text/plain; charset=utf-8"}}, "Invalid HTTP request received."};
@@ -188,7 +189,8 @@ class LocalOpenSandbox::Impl {
   lifecycle::ServiceOptions ServiceOptionsOf(const LocalOptions& options) {
     lifecycle::ServiceOptions out;
     out.api_key = options.api_key;
-    out.public_host = options.host;
+    const bool every_address = options.host == "0.0.0.0" || options.host == "::";
+    if (!every_address) out.public_host = out.proxy.execd_host = options.host;
     out.proxy.shared_cookie_jar = options.shared_cookie_jar;
     if (options.intercept_execd) {
       out.proxy.execd_port = [this](const lifecycle::SandboxRecord& record) {

@@ -2,7 +2,6 @@
 #include "bridge/local/faults/fault_hook.h"
 
 #include <algorithm>
-#include <ctime>
 
 #include "absl/time/time.h"
 #include "bridge/local/lifecycle/notes.h"
@@ -47,7 +46,7 @@ bool FaultHook::BeforeHandler(http::Exchange& exchange) {
   return true;
 }
 
-void FaultHook::BeforeHead(http::Exchange&, http::Response& head) {
+void FaultHook::BeforeHead(http::Exchange& exchange, http::Response& head) {
   websocket_ = head.status == 101;
   const auto type = head.headers.Get("content-type");
   event_stream_ = type && type->starts_with("text/event-stream");
@@ -56,7 +55,7 @@ void FaultHook::BeforeHead(http::Exchange&, http::Response& head) {
   }
   if (action_.date_skew_seconds() != 0) {
     const auto skew = static_cast<long long>(action_.date_skew_seconds());
-    head.headers.Set("date", http::HttpDate(time(nullptr) + skew));
+    head.headers.Set("date", http::HttpDate(exchange.UnixTime() + skew));
   }
   for (const std::string& name : action_.remove_header()) head.headers.Remove(name);
   for (const Header& header : action_.set_header()) {

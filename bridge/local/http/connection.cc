@@ -69,8 +69,8 @@ absl::StatusOr<size_t> Connection::ReadBody(char* to, size_t size) {
 
 std::string Connection::TakePending() { return std::exchange(buffer_, {}); }
 
-std::string Connection::DateValue() const {
-  return HttpDate(options_.unix_time ? options_.unix_time() : time(nullptr));
+long long Connection::UnixTime() const {
+  return options_.unix_time ? options_.unix_time() : time(nullptr);
 }
 
 Request Connection::MakeRequest() const {

@@ -34,7 +34,7 @@ class Connection {
   Parser& parser() { return *parser_; }
   absl::StatusOr<size_t> ReadBody(char* to, size_t size);
   std::string TakePending();  // what was read and not parsed
-  std::string DateValue() const;
+  long long UnixTime() const;
 
  private:
   enum class Got { kRequest, kEnd, kMalformed, kTooLong };

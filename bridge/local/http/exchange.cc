@@ -68,7 +68,7 @@ void Exchange::AddFraming(Response& head, const std::string* body) {
   const ServerOptions& options = connection_.options();
   const bool lower = options.lower_case_headers;
   if (options.date_header && !head.headers.Has("date")) {
-    head.headers.Add(lower ? "date" : "Date", connection_.DateValue());
+    head.headers.Add(lower ? "date" : "Date", HttpDate(UnixTime()));
   }
   if (HasNoBody(head.status)) return;
   if (head.headers.Has("content-length")) return;
@@ -224,6 +224,7 @@ void Exchange::Reset() {
   socket().Reset();
 }
 
+long long Exchange::UnixTime() const { return connection_.UnixTime(); }
 int Exchange::fd() const { return connection_.socket().fd(); }
 Socket& Exchange::socket() { return connection_.socket(); }
 bool Exchange::PeerClosed() const { return connection_.socket().PeerClosed(); }

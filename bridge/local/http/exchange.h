@@ -108,6 +108,8 @@ class Exchange {
   int fd() const;
   Socket& socket();
 
+  // What the server takes for the time, for its Date header; seconds since 1970.
+  long long UnixTime() const;
   bool PeerClosed() const;
   // Sleeps; false when the peer has gone or the server stops before that.
   bool Sleep(absl::Duration d) const;

@@ -166,6 +166,16 @@ void Service::Renew(http::Exchange& exchange) {
   ReplyJson(exchange, 200, {{"expiresAt", api::FormatTime(*time)}});
 }
 
+std::string Service::PublicHost(const http::Request& request) const {
+  std::string host = options_.public_host;
+  if (host.empty()) {
+    const std::string given(request.headers.Get("host").value_or("127.0.0.1"));
+    const auto address = http::ParseHostPort(given);
+    host = address ? address->host : given;
+  }
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
 void Service::Endpoint(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   ValidationErrors errors;
@@ -204,9 +214,9 @@ void Service::Endpoint(http::Exchange& exchange) {
     endpoint = std::string(request.headers.Get("host").value_or("")) + mount + "/sandboxes/" +
                record.id + "/proxy/" + number;
   } else if (*port == 8080) {
-    endpoint = options_.public_host + ":8080";  // the network is the machine's
+    endpoint = PublicHost(request) + ":8080";  // the network is the machine's
   } else {
-    endpoint = options_.public_host + ":" + std::to_string(options_.proxy.execd_port(record)) +
+    endpoint = PublicHost(request) + ":" + std::to_string(options_.proxy.execd_port(record)) +
                "/proxy/" + number;
   }
   ReplyJson(exchange, 200, {{"endpoint", endpoint}});

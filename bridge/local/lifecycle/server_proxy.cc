@@ -103,6 +103,7 @@ std::optional<Failure> ServerProxy::FindBackend(const http::Request& request,
                        "Container is running but has no assigned IP address.");
   }
   backend->port = *port == 44772 ? options_.execd_port(record) : static_cast<int>(*port);
+  if (*port == 44772) backend->host = options_.execd_host;
   backend->name = backend->host + ":" + std::to_string(*port);
   return std::nullopt;
 }

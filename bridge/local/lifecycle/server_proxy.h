@@ -21,6 +21,7 @@ struct ServerProxyOptions {
   // 1.1.1 does. Off unless it is that which is to be tested.
   bool shared_cookie_jar = false;
   absl::Duration backend_timeout = absl::Seconds(180);  // between bytes
+  std::string execd_host = "127.0.0.1";
   // Where the daemon of a sandbox is reached (a test may be in between).
   std::function<int(const SandboxRecord&)> execd_port = [](const SandboxRecord& record) {
     return record.execd_port;

@@ -15,8 +15,9 @@
 namespace bridge::local::lifecycle {
 
 struct ServiceOptions {
-  std::string api_key;      // empty: everything is open
-  std::string public_host;  // of direct endpoints
+  std::string api_key;  // empty: everything is open
+  // Of direct endpoints; empty: the host that the request was sent to.
+  std::string public_host;
   ServerProxyOptions proxy;
   std::function<void(const std::string& id)> on_deleted = [](const std::string&) {};
 };
@@ -48,6 +49,7 @@ class Service {
   void Renew(http::Exchange& exchange);
   void Endpoint(http::Exchange& exchange);
   Json View(http::Exchange& exchange, const SandboxRecord& record) const;
+  std::string PublicHost(const http::Request& request) const;
 
   // diagnostics_routes.cc
   void DiagnosticsLogs(http::Exchange& exchange);

@@ -105,9 +105,16 @@ std::optional<Failure> PrepareVolumes(const StorageOptions& options, const State
         named ? NamedSource(state, volume, plan, &source) : HostSource(options, volume, &source);
     if (failure) return failure;
     if (!volume.sub_path.empty()) {
-      source += "/" + volume.sub_path;
+      // A link inside the volume, made by a sandbox, must not lead out of it.
       std::error_code error;
-      fs::create_directories(source, error);
+      const fs::path base = fs::weakly_canonical(source, error);
+      const fs::path below = fs::weakly_canonical(base / volume.sub_path, error);
+      if (error || !IsBelow(below, base)) {
+        return CodeFailure(400, "VOLUME::INVALID_SUB_PATH",
+                           "SubPath '" + volume.sub_path + "' leads out of its volume.");
+      }
+      fs::create_directories(below, error);
+      source = below;
     }
     plan->binds.push_back({source, volume.mount_path, volume.read_only});
   }

@@ -43,9 +43,14 @@ bool MakeDir(const std::string& path) { return mkdir(path.c_str(), 0755) == 0 ||
 
 // The group of `name` below a hierarchy's root, or "" where it cannot be made.
 std::string MakeGroup(const std::string& root, const std::string& name) {
-  if (root.empty() || !MakeDir(root + kParent)) return "";
+  if (root.empty()) return "";
   std::string dir = root + kParent + "/" + name;
-  return MakeDir(dir) ? dir : "";
+  // Whoever removes the last group removes the parent too, perhaps just now.
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    if (!MakeDir(root + kParent)) return "";
+    if (MakeDir(dir)) return dir;
+  }
+  return "";
 }
 
 void SetUnifiedLimits(const std::string& root, const std::string& dir, const CgroupLimits& limits) {
@@ -199,6 +204,7 @@ bool Cgroup::Remove() {
     const bool gone =
         WaitFor(absl::Seconds(1), [&dir] { return rmdir(dir.c_str()) == 0 || errno == ENOENT; });
     if (!gone) dirs_.push_back(dir);
+    rmdir(dir.substr(0, dir.rfind('/')).c_str());  // if it was the last
   }
   return dirs_.empty();
 }

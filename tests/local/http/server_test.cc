@@ -198,5 +198,176 @@ TEST(Server, WebSocketEchoesWhileAnotherThreadWrites) {
   EXPECT_EQ(ws->close_reason(), "done");
 }
 
+TEST(Server, HeadGetsTheHeadOnly) {
+  const auto server = Serve([](Exchange& x) { (void)x.Respond({404, {}, "not here"}); });
+  EXPECT_EQ(Raw(server->port(), "HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 8\r\nConnection: close\r\n\r\n");
+}
+
+TEST(Server, StreamToAnOldClientEndsWithTheConnection) {
+  const auto server = Serve([](Exchange& x) {
+    (void)x.Start({200, {}, ""});
+    (void)x.Write("plain");
+    (void)x.Finish();
+  });
+  EXPECT_EQ(Raw(server->port(), "GET / HTTP/1.0\r\n\r\n"),
+            "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nplain");
+}
+
+TEST(Server, StreamWithAKnownLengthIsNotChunked) {
+  const auto server = Serve([](Exchange& x) {
+    (void)x.Start({200, {{"Content-Length", "6"}}, ""});
+    (void)x.Write("abc");
+    (void)x.Write("def");
+    (void)x.Finish();
+  });
+  EXPECT_EQ(Raw(server->port(), "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+            "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nabcdef");
+}
+
+TEST(Server, SaysContinueOnlyToAReader) {
+  const auto server = Serve([](Exchange& x) {
+    const bool read = x.request().path == "/read";
+    const std::string body = read ? x.ReadAll().value_or("?") : "";
+    x.CloseAfter();
+    (void)x.Respond({200, {}, body});
+  });
+  const std::string head = " HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi";
+  EXPECT_THAT(Raw(server->port(), "PUT /read" + head),
+              StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(Raw(server->port(), "PUT /not" + head), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST(Server, DrainsASmallBodyAndLeavesALargeOne) {
+  const auto server = Serve([](Exchange& x) { (void)x.Respond({200, {}, ""}); });
+  const std::string small = "POST / HTTP/1.1\r\nContent-Length: 1000\r\n\r\n" +
+                            std::string(1000, 'x') + "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
+  const std::string both = Raw(server->port(), small);
+  EXPECT_NE(both.find("200 OK"), both.rfind("200 OK"));
+  // The answer arrives although megabytes were not read; then the connection ends.
+  const std::string large =
+      "POST / HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n" + std::string(3'000'000, 'x');
+  EXPECT_EQ(Raw(server->port(), large), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+}
+
+TEST(Server, BoundsTheHead) {
+  const auto server =
+      Serve([](Exchange& x) { (void)x.Respond({200, {}, ""}); }, {.max_head_bytes = 1000});
+  EXPECT_THAT(Raw(server->port(), "GET / HTTP/1.1\r\nA: " + std::string(2000, 'x') + "\r\n\r\n"),
+              StartsWith("HTTP/1.1 431 "));
+}
+
+TEST(Server, EndsIdleConnections) {
+  const auto server = Serve([](Exchange& x) { (void)x.Respond({200, {}, ""}); },
+                            {.idle_timeout = absl::Milliseconds(30)});
+  EXPECT_THAT(Raw(server->port(), "GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200 OK"));
+}
+
+TEST(Server, NoAnswerEndsTheConnection) {
+  const auto server = Serve([](Exchange&) {});
+  EXPECT_EQ(Raw(server->port(), "GET / HTTP/1.1\r\n\r\n"), "");
+}
+
+TEST(Server, ResetIsVisibleAsOne) {
+  const auto server = Serve([](Exchange& x) { x.Reset(); });
+  EXPECT_EQ(Raw(server->port(), "GET / HTTP/1.1\r\n\r\n"), "<read: Connection reset by peer>");
+}
+
+TEST(Server, HijackedConnectionsCarryAnyBytes) {
+  const auto server = Serve([](Exchange& x) {
+    std::string pending;
+    Socket& socket = x.Hijack(&pending);
+    (void)socket.Write("raw:" + pending);
+  });
+  EXPECT_EQ(Raw(server->port(), "GET / HTTP/1.1\r\n\r\nabc"), "raw:abc");
+}
+
+TEST(Server, DateAndLowerCaseHeaders) {
+  ServerOptions options;
+  options.lower_case_headers = true;
+  options.unix_time = [] { return 784111777LL; };
+  const auto server = Server::Start(options, [](Exchange& x) { (void)x.Respond({200, {}, ""}); });
+  EXPECT_EQ(Raw((*server)->port(), "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+            "HTTP/1.1 200 OK\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncontent-length: 0\r\n"
+            "connection: close\r\n\r\n");
+}
+
+TEST(Server, WriterNoticesThatItsReaderHasGone) {
+  std::atomic<bool> ended{false};
+  const auto server = Serve([&ended](Exchange& x) {
+    (void)x.Start({200, {}, ""});
+    const std::string piece(1000, 'x');
+    while (x.Write(piece).ok()) {
+    }
+    ended = true;
+  });
+  {
+    auto client = ClientExchange::Connect("127.0.0.1", server->port(), absl::Seconds(5));
+    ASSERT_TRUE((*client)->SendHead("GET", "/", {}).ok());
+    ASSERT_TRUE((*client)->ReadHead(absl::Seconds(5)).ok());
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (!ended && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(ended);
+}
+
+TEST(Server, RefusesMoreConnectionsThanAllowed) {
+  const auto server =
+      Serve([](Exchange& x) { x.Sleep(absl::InfiniteDuration()); }, {.max_connections = 1});
+  auto first = ClientExchange::Connect("127.0.0.1", server->port(), absl::Seconds(5));
+  ASSERT_TRUE((*first)->SendHead("GET", "/", {}).ok());
+  while (server->connections() < 1) std::this_thread::yield();
+  EXPECT_THAT(Raw(server->port(), "GET / HTTP/1.1\r\n\r\n"),
+              ::testing::AnyOf("", HasSubstr("reset")));
+}
+
+TEST(Server, HoldsThousandsOfIdleStreams) {
+  constexpr int kStreams = 2000;
+  const auto server = Serve([](Exchange& x) {
+    (void)x.Start({200, {}, ""});
+    (void)x.Write("open");
+    x.Sleep(absl::InfiniteDuration());
+  });
+  std::vector<std::unique_ptr<Socket>> clients;
+  for (int i = 0; i < kStreams; ++i) {
+    const auto fd = ConnectTcp("127.0.0.1", server->port(), absl::Seconds(10));
+    ASSERT_TRUE(fd.ok()) << i << ": " << fd.status();
+    clients.push_back(std::make_unique<Socket>(*fd));
+    ASSERT_TRUE(clients.back()->Write("GET / HTTP/1.1\r\n\r\n").ok());
+  }
+  for (const auto& client : clients) {
+    std::array<char, 200> bytes;
+    const auto n = client->Read(bytes.data(), bytes.size(), absl::Seconds(10));
+    ASSERT_TRUE(n.ok() && *n > 0);
+  }
+  EXPECT_EQ(server->connections(), static_cast<size_t>(kStreams));
+  const absl::Time start = absl::Now();
+  server->Stop();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+TEST(Server, AddressInUseIsAnError) {
+  const auto server = Serve([](Exchange&) {});
+  ServerOptions options;
+  options.port = server->port();
+  EXPECT_TRUE(absl::IsUnavailable(Server::Start(options, [](Exchange&) {}).status()));
+  EXPECT_EQ(server->url(), "http://127.0.0.1:" + std::to_string(server->port()));
+}
+
+TEST(Client, SkipsInformationalAnswersAndReportsEarlyEnds) {
+  const auto server = Serve([](Exchange& x) {
+    std::string pending;
+    Socket& socket = x.Hijack(&pending);
+    const bool cut = x.request().path == "/cut";
+    (void)socket.Write(cut ? "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
+                           : "HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\nall");
+  });
+  const auto whole = Fetch("127.0.0.1", server->port(), "GET", "/");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->status, 200);
+  EXPECT_EQ(whole->body, "all");
+  EXPECT_TRUE(absl::IsUnavailable(Fetch("127.0.0.1", server->port(), "GET", "/cut").status()));
+}
+
 }  // namespace
 }  // namespace bridge::local::http
