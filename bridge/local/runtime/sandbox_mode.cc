@@ -6,12 +6,14 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -90,11 +92,22 @@ struct Child {
   int keep_fd = -1;  // stays open
 };
 
+// Also those two that the C library keeps for itself, and that posix_spawn leaves ignored.
+void ResetSignals() {
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    uint64_t mask;
+  } action{};  // as the kernel has it: SIG_DFL
+  for (int s = 1; s <= 64; ++s) syscall(SYS_rt_sigaction, s, &action, nullptr, sizeof(uint64_t));
+}
+
 [[noreturn]] void BecomeChild(const Child& child, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
+  ResetSignals();
   // Without a process namespace nothing else ends this one if the bootstrap is killed.
   if (parent != 1) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

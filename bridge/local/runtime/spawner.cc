@@ -34,16 +34,21 @@ class FileActions {
   bool Add(const std::vector<std::pair<int, int>>& fds) {
     int top = 2;
     for (const auto& [from, to] : fds) top = std::max(top, to);
-    bool stdin_given = false;
+    std::vector<bool> given(static_cast<size_t>(top) + 1);
     for (const auto& [from, to] : fds) {
       const int copy = fcntl(from, F_DUPFD_CLOEXEC, top + 1);
       if (copy < 0) return false;
       copies_.push_back(copy);
       posix_spawn_file_actions_adddup2(&actions_, copy, to);
-      stdin_given = stdin_given || to == STDIN_FILENO;
+      given[static_cast<size_t>(to)] = true;
     }
-    if (!stdin_given) {
-      posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    for (int fd = 0; fd <= top; ++fd) {
+      if (given[static_cast<size_t>(fd)]) continue;
+      if (fd <= STDERR_FILENO) {
+        posix_spawn_file_actions_addopen(&actions_, fd, "/dev/null", O_RDWR, 0);
+      } else {
+        posix_spawn_file_actions_addclose(&actions_, fd);
+      }
     }
     posix_spawn_file_actions_addclosefrom_np(&actions_, top + 1);
     return true;

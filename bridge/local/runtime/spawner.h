@@ -25,7 +25,8 @@ namespace bridge::local::runtime {
 struct SpawnRequest {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH unless it has a slash
   std::vector<std::string> env;   // "NAME=value"
-  // our descriptor → its number in the child; all others are closed, 0 is /dev/null unless given
+  // our descriptor → its number in the child; all others are closed, 0 to 2 are /dev/null unless
+  // given
   std::vector<std::pair<int, int>> fds;
 };
 

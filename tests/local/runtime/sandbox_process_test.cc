@@ -112,6 +112,11 @@ TEST_P(SandboxProcessTest, LogsTheOutputWithTimesAndPassesTheEnvironment) {
   EXPECT_THAT(Log(), ContainsRegex("Z out h i\n.*Z err\n.*Z last\n"));
 }
 
+TEST_P(SandboxProcessTest, ProgramsBeginWithoutIgnoredOrBlockedSignals) {
+  RunToEnd("grep -E 'Sig(Ign|Blk)' /proc/self/status");
+  EXPECT_THAT(Log(), ContainsRegex("SigBlk:\t0{16}\n.*SigIgn:\t0{16}\n"));
+}
+
 TEST_P(SandboxProcessTest, MissingProgramIs127) {
   auto process = Launch({"nosuchbin"});
   ASSERT_NE(process, nullptr);
