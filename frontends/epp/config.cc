@@ -9,6 +9,7 @@
 #include "bridge/base/ascii.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/base_url.h"
 #include "fmt/format.h"
 #include "frontends/epp/manifest.h"
 #include "frontends/epp/network_policy.h"
@@ -155,23 +156,6 @@ absl::Status CheckHost(std::string_view host, std::string_view field) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> CheckedUrl(std::string_view text, std::string_view field) {
-  std::string scheme = "http://";
-  if (EatPrefix(&text, "https://")) {
-    scheme = "https://";
-  } else if (!EatPrefix(&text, "http://") && text.find("://") != text.npos) {
-    return InvalidField(field, "must begin with http:// or https://");
-  }
-  if (text.find_first_of("?#") != text.npos) {
-    return InvalidField(field, "must not hold a query or a fragment");
-  }
-  const size_t slash = text.find('/');
-  RETURN_IF_ERROR(CheckHost(text.substr(0, slash), field));
-  std::string_view path = slash == text.npos ? std::string_view() : text.substr(slash);
-  while (path.ends_with('/')) path.remove_suffix(1);
-  return fmt::format("{}{}{}", scheme, text.substr(0, slash), path);
-}
-
 // base_url wins over domain and protocol: it is the plugin's own setting, and domain usually comes
 // from a variable that is meant for another program.
 absl::Status ReadUpstream(const Json& settings, Config* config) {
@@ -188,7 +172,8 @@ absl::Status ReadUpstream(const Json& settings, Config* config) {
     return InvalidField("api_key", "holds a control character");
   }
   if (!base_url.empty()) {
-    ASSIGN_OR_RETURN(config->base_url, CheckedUrl(base_url, "base_url"));
+    ASSIGN_OR_RETURN(const BaseUrl url, ParseBaseUrl(base_url, "base_url"));
+    config->base_url = url.root;
     return absl::OkStatus();
   }
   std::transform(protocol.begin(), protocol.end(), protocol.begin(), AsciiLower);
@@ -201,8 +186,9 @@ absl::Status ReadUpstream(const Json& settings, Config* config) {
   }
   // Some write a whole URL into domain; its scheme then counts.
   const bool has_scheme = domain.find("://") != std::string::npos;
-  ASSIGN_OR_RETURN(config->base_url,
-                   CheckedUrl(has_scheme ? domain : protocol + "://" + domain, "domain"));
+  ASSIGN_OR_RETURN(const BaseUrl url,
+                   ParseBaseUrl(has_scheme ? domain : protocol + "://" + domain, "domain"));
+  config->base_url = url.root;
   return absl::OkStatus();
 }
 

@@ -45,7 +45,7 @@ struct Config {
   std::string bridge_token_file = {};  // read when the first call is made
   std::string bridge_ca_file = {};
 
-  std::string base_url = {};  // "http://host:port/prefix"
+  std::string base_url = {};  // "http://host:port/prefix", without /v1
   std::string api_key = {};
   bool use_server_proxy = false;
 

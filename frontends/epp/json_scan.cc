@@ -87,7 +87,8 @@ class Scanner {
       if (depth_ == 1) at_key_ = c == '{';
       value_is_id_ = false;
     } else if (c == '}' || c == ']') {
-      --depth_;
+      // What follows the first value of a line is another one's.
+      if (--depth_ == 0) ended_ = true;
     } else if (depth_ == 1 && c == ':') {
       at_key_ = false;
     } else if (depth_ == 1 && c == ',') {
@@ -103,7 +104,7 @@ class Scanner {
     const size_t begin = pos_;
     SkipString();
     const std::string_view token = text_.substr(begin, pos_ - begin);
-    if (depth_ != 1) return;
+    if (depth_ != 1 || ended_) return;
     if (at_key_) {
       value_is_id_ = token == "\"id\"";
     } else if (std::exchange(value_is_id_, false) && closed_ && IsIdString(token)) {
@@ -149,7 +150,7 @@ class Scanner {
     const bool whole = pos_ != text_.npos;
     if (!whole) pos_ = text_.size();
     const std::string_view token = text_.substr(begin, pos_ - begin);
-    if (depth_ == 1 && std::exchange(value_is_id_, false) && whole && IsIdToken(token)) {
+    if (depth_ == 1 && !ended_ && std::exchange(value_is_id_, false) && whole && IsIdToken(token)) {
       result.id = token;
     }
     if (token == "NaN" || token == "Infinity" || token == "-Infinity") {
@@ -170,6 +171,7 @@ class Scanner {
   bool at_key_ = false;       // at depth 1: a key comes next
   bool value_is_id_ = false;  // at depth 1: the last key was "id"
   bool closed_ = false;       // the last string had its closing quote
+  bool ended_ = false;        // the first value is over
 };
 
 }  // namespace

@@ -179,11 +179,14 @@ class ClientStream {
     writer_->Write(message, done_.tag());
     return done_.Done();
   }
+  // Not complete: the call is cut, so that the other side drops what it has.
   Task<absl::StatusOr<Response>> Finish(bool complete) {
     grpc::Status status;
     if (complete) {
       writer_->WritesDone(done_.tag());
       (void)co_await done_.Done();
+    } else {
+      context_.TryCancel();
     }
     writer_->Finish(&status, done_.tag());
     (void)co_await done_.Done();

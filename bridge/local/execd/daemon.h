@@ -2,8 +2,7 @@
 //
 // local/execd/daemon.h — execd as a whole: its routes on a server of its own.
 //
-// Owns every child of the program while it lives (see process.h), so there is one a program. Start
-// makes the program ignore SIGPIPE.
+// Owns every child of the program while it lives (see process.h), so there is one a program.
 #pragma once
 
 #include <memory>

@@ -120,8 +120,6 @@ void Socket::Shutdown() {
   shutdown(fd_, SHUT_RDWR);
 }
 
-void Socket::ShutdownRead() { shutdown(fd_, SHUT_RD); }
-
 void Socket::ShutdownWrite() { shutdown(fd_, SHUT_WR); }
 
 void Socket::CloseGently() {

@@ -66,10 +66,10 @@ TEST(ParseConfig, ReadsUrls) {
   const std::pair<const char*, const char*> good[] = {
       {"http://h:1", "http://h:1"},
       {"http://h:1/", "http://h:1"},
-      {"http://h:1/v1", "http://h:1/v1"},
-      {"http://h:1/v1//", "http://h:1/v1"},
+      {"http://h:1/v1", "http://h:1"},
+      {"http://h:1/v1//", "http://h:1"},
       {"http://h:1/gw/osb/", "http://h:1/gw/osb"},
-      {"HTTPS://H:1", "https://H:1"},
+      {"HTTPS://H:1", "https://h:1"},
       {"h:1", "http://h:1"},
       {"localhost", "http://localhost"},
       {"http://[::1]:8080", "http://[::1]:8080"},

@@ -71,6 +71,7 @@ TEST(JsonScan, FindsTheIdInTheHostsOwnSpelling) {
   EXPECT_EQ(id(R"({"id":1.5})"), "1.5");
   EXPECT_EQ(id(R"({"id": 123456789012345678901234567890})"), "123456789012345678901234567890");
   EXPECT_EQ(id(R"({"method":"m","params":{},"id":9})"), "9");
+  EXPECT_EQ(id(R"({"id":1}{"id":2})"), "1");
   // Not the top level's, not a key, not an id.
   EXPECT_EQ(id(R"({"params":{"id":5},"method":"id"})"), "");
   EXPECT_EQ(id(R"(["id",5])"), "");

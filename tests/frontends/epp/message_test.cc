@@ -130,7 +130,7 @@ TEST(RenderResult, NeverExceedsTheLimit) {
   const std::string line = RenderResult("1", {{"text", text}});
   EXPECT_LE(line.size(), kMaxLineBytes);
   // One byte more does not fit.
-  for (const size_t more : {0, 1, 2, 100}) {
+  for (const size_t more : {1, 100}) {
     const std::string rendered = RenderResult("1", {{"text", text + std::string(more, 'y')}});
     ASSERT_LE(rendered.size(), kMaxLineBytes);
     if (rendered.size() < 10'000) {

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontends/epp/exec_methods.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bridge/base/error.h"
+#include "frontends/epp/errors.h"
+#include "frontends/epp/exec_output.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/frontends/epp/fake_bridge.h"
+#include "tests/frontends/epp/plugin_host.h"
+
+namespace bridge::epp {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Writer = grpc::ServerWriter<v1::ExecEvent>;
+
+// What the SDK sends for commands.run("echo hi").
+Json ExecParams(Json changes = Json::object()) {
+  Json params = {{"sandbox_id", "sb"}, {"cmd", "echo"}, {"args", {"hi"}}, {"env", Json::object()},
+                 {"cwd", ""},          {"user", ""},    {"timeout", 60}};
+  params.update(changes);
+  return params;
+}
+
+absl::StatusOr<v1::ExecuteRequest> Made(Json changes) {
+  const Json params = ExecParams(std::move(changes));
+  return MakeExecuteRequest(Params(params));
+}
+
+TEST(MakeExecuteRequest, KeepsTheArgumentsExactly) {
+  const std::vector<std::string> args = {"", "-x", "a'b\"c", "$HOME", "new\nline", "中"};
+  const auto request = Made({{"args", args}});
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(request->spec().argv().args(),
+              ElementsAre("echo", "", "-x", "a'b\"c", "$HOME", "new\nline", "中"));
+  EXPECT_THAT(Made({{"argv", {"x", "y"}}})->spec().argv().args(), ElementsAre("x", "y"));
+}
+
+TEST(MakeExecuteRequest, PassesTheRestOn) {
+  const auto request = Made({{"cwd", "/tmp"},
+                             {"user", "1000"},
+                             {"env", {{"A", 1}, {"B", nullptr}}},
+                             {"timeout", 2.5},
+                             {"stdin", "in\n"}});
+  ASSERT_TRUE(request.ok()) << request.status();
+  const v1::ExecSpec& spec = request->spec();
+  EXPECT_EQ(request->sandbox_id(), "sb");
+  EXPECT_EQ(spec.cwd(), "/tmp");
+  EXPECT_EQ(spec.user().ids().uid(), 1000u);
+  ASSERT_EQ(spec.env_size(), 1);
+  EXPECT_EQ(spec.env(0).value(), "1");
+  EXPECT_EQ(spec.timeout().seconds(), 2);
+  EXPECT_EQ(spec.timeout().nanos(), 500'000'000);
+  EXPECT_EQ(spec.stdin(), "in\n");
+  EXPECT_EQ(spec.fidelity(), v1::FIDELITY_BEST);
+  EXPECT_FALSE(request->has_keepalive_interval());
+  EXPECT_EQ(Made({{"stdin_b64", "AP8="}})->spec().stdin(), std::string("\0\xFF", 2));
+}
+
+TEST(MakeExecuteRequest, TakesNoLimitFromOddTimeouts) {
+  for (const Json& odd : {Json(0), Json(-3), Json(nullptr), Json(std::string("\0NaN", 4)),
+                          Json(std::string("\0Infinity", 9)), Json("-1")}) {
+    const auto request = Made({{"timeout", odd}});
+    ASSERT_TRUE(request.ok()) << odd << request.status();
+    EXPECT_FALSE(request->spec().has_timeout()) << odd;
+    // Silence would make the host give up after five seconds.
+    EXPECT_EQ(request->keepalive_interval().seconds(), 1) << odd;
+  }
+  EXPECT_EQ(Made({{"timeout", "2"}})->spec().timeout().seconds(), 2);
+  EXPECT_EQ(Made({{"timeout", 1e300}})->spec().timeout().seconds(), 365 * 24 * 3600);
+}
+
+TEST(MakeExecuteRequest, RefusesBeforeAnythingIsSent) {
+  const auto code = [](Json changes) { return ToEppError(Made(std::move(changes)).status()).code; };
+  EXPECT_EQ(code({{"cmd", ""}}), kConfigError);
+  EXPECT_EQ(code({{"cmd", "  "}}), kConfigError);
+  EXPECT_EQ(code({{"cmd", std::string("a\0b", 3)}}), kConfigError);
+  EXPECT_EQ(code({{"args", {std::string("\0", 1)}}}), kConfigError);
+  EXPECT_EQ(code({{"cwd", std::string("/\0", 2)}}), kConfigError);
+  EXPECT_EQ(code({{"env", {{"A", Json::array()}}}}), kConfigError);
+  EXPECT_EQ(code({{"timeout", "soon"}}), kConfigError);
+  EXPECT_EQ(code({{"stdin", std::string("\0", 1)}}), kConfigError);
+  EXPECT_EQ(code({{"stdin_b64", "!"}}), kConfigError);
+  EXPECT_EQ(code({{"cmd", 5}}), kInvalidParams);
+  EXPECT_EQ(code({{"args", "x"}}), kInvalidParams);
+  EXPECT_EQ(code({{"argv", Json::array()}}), kConfigError);
+  // 96 KiB in one argument is what MCP tasks send; Linux takes 128 KiB less a byte.
+  EXPECT_TRUE(Made({{"args", {std::string(96 * 1024, 'x')}}}).ok());
+  EXPECT_TRUE(Made({{"args", {std::string(131'071, 'x')}}}).ok());
+  EXPECT_EQ(code({{"args", {std::string(131'072, 'x')}}}), kProviderError);
+}
+
+TEST(ReportOutcome, AlwaysHasAnInteger) {
+  v1::Outcome outcome;
+  const auto code = [&outcome] { return ReportOutcome(outcome).code; };
+  outcome.set_exit_code(3);
+  EXPECT_EQ(code(), 3);
+  outcome.mutable_signal()->set_number(15);
+  EXPECT_EQ(code(), 143);
+  EXPECT_EQ(ReportOutcome(outcome).signal, "SIGTERM");
+  outcome.mutable_signal()->set_number(0);
+  EXPECT_EQ(code(), 128);
+  outcome.mutable_timed_out();
+  EXPECT_EQ(code(), 124);
+  EXPECT_EQ(ReportOutcome(outcome).reason, "timeout");
+  outcome.mutable_cancelled();
+  EXPECT_EQ(code(), 130);
+  outcome.mutable_cancelled()->mutable_signal()->set_number(9);
+  EXPECT_EQ(code(), 137);
+  outcome.mutable_spawn_failed()->set_kind(v1::Outcome::SpawnFailed::KIND_NOT_FOUND);
+  EXPECT_EQ(code(), 127);
+  outcome.mutable_spawn_failed()->set_kind(v1::Outcome::SpawnFailed::KIND_NOT_EXECUTABLE);
+  EXPECT_EQ(code(), 126);
+  outcome.mutable_lost()->set_reason("the stream broke");
+  outcome.mutable_lost()->set_maybe_running(true);
+  EXPECT_EQ(code(), 125);
+  EXPECT_THAT(ReportOutcome(outcome).message, HasSubstr("the stream broke; it may still run"));
+  EXPECT_EQ(ReportOutcome(v1::Outcome()).code, 125);
+}
+
+// --- Streams
+
+void Started(Writer* writer, const std::string& id) {
+  v1::ExecEvent event;
+  event.mutable_started()->set_exec_id(id);
+  event.mutable_started()->set_fidelity(v1::FIDELITY_BYTES);
+  writer->Write(event);
+}
+
+void Add(v1::ExecEvent* event, v1::OutputStream stream, const std::string& data) {
+  auto* output = event->mutable_output_batch()->add_outputs();
+  output->set_stream(stream);
+  output->set_data(data);
+}
+
+void Print(Writer* writer, const std::string& text) {
+  v1::ExecEvent event;
+  Add(&event, v1::OUTPUT_STREAM_STDOUT, text);
+  writer->Write(event);
+}
+
+void Exit(Writer* writer, int code) {
+  v1::ExecEvent event;
+  event.mutable_exited()->mutable_outcome()->set_exit_code(code);
+  writer->Write(event);
+  event.mutable_drained();
+  writer->Write(event);
+}
+
+class ExecMethods : public testing::Test {
+ protected:
+  ExecMethods() : host_(bridge_.link_factory()) { host_.Initialize(); }
+  std::string Start(Json changes = Json::object()) {
+    return host_.Result("exec.start", ExecParams(std::move(changes)))["process_id"];
+  }
+  static std::string Text(const std::vector<Json>& notes, std::string_view stream) {
+    std::string text;
+    for (const Json& note : notes) {
+      if (note["method"] == "exec.output" && note["params"]["stream"] == stream) {
+        text += note["params"]["data"].get<std::string>();
+      }
+    }
+    return text;
+  }
+  FakeBridge bridge_;
+  PluginHost host_;
+};
+
+TEST_F(ExecMethods, StreamsOutputInOrderAndOneExit) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0001");
+    v1::ExecEvent batch;
+    Add(&batch, v1::OUTPUT_STREAM_STDOUT, "one");
+    Add(&batch, v1::OUTPUT_STREAM_STDOUT, " two\n");
+    Add(&batch, v1::OUTPUT_STREAM_STDERR, "err\n");
+    Add(&batch, v1::OUTPUT_STREAM_STDOUT, "three\n");
+    writer->Write(batch);
+    Exit(writer, 4);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(Start(), "exec-0001");
+  const std::vector<Json> notes = host_.Notifications("exec-0001", "exec.exit");
+  ASSERT_EQ(notes.size(), 4u);
+  EXPECT_EQ(notes[0]["params"]["data"], "one two\n");
+  EXPECT_EQ(notes[1]["params"]["stream"], "stderr");
+  EXPECT_EQ(notes[2]["params"]["data"], "three\n");
+  EXPECT_EQ(notes[3]["params"]["exit_code"], 4);
+  EXPECT_TRUE(notes[3]["params"]["exit_code"].is_number_integer());
+  EXPECT_FALSE(notes[3].contains("id"));
+}
+
+TEST_F(ExecMethods, OutputAfterTheExitComesBeforeIt) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0002");
+    v1::ExecEvent event;
+    event.mutable_exited()->mutable_outcome()->set_exit_code(0);
+    writer->Write(event);
+    Print(writer, "late");
+    event.mutable_drained();
+    writer->Write(event);
+    return absl::OkStatus();
+  };
+  Start();
+  const std::vector<Json> notes = host_.Notifications("exec-0002", "exec.exit");
+  EXPECT_EQ(Text(notes, "stdout"), "late");
+}
+
+TEST_F(ExecMethods, CutsCharactersNowhere) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0003");
+    for (const char c : std::string("naive \xF0\x9F\x98\x80 \xE6\x97\xA5 \xFF")) {
+      Print(writer, std::string(1, c));
+    }
+    Print(writer, "\xE6");  // never finished
+    Exit(writer, 0);
+    return absl::OkStatus();
+  };
+  Start();
+  EXPECT_EQ(Text(host_.Notifications("exec-0003", "exec.exit"), "stdout"),
+            "naive \xF0\x9F\x98\x80 \xE6\x97\xA5 \xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST_F(ExecMethods, ReportsAFailureBeforeTheStartAsAnError) {
+  bridge_.execute = [](const auto&, auto*, auto*) {
+    return MakeError(ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING, "paused");
+  };
+  EXPECT_EQ(host_.Error("exec.start", ExecParams())["code"], kProviderError);
+  EXPECT_EQ(host_.Error("exec.run", ExecParams())["code"], kProviderError);
+  bridge_.execute = [](const auto&, auto*, auto*) {
+    return MakeError(ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND, "none");
+  };
+  EXPECT_EQ(host_.Error("exec.start", ExecParams())["data"]["sdk_code"], "E2009");
+}
+
+TEST_F(ExecMethods, InventsNoExitStatus) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0004");
+    Print(writer, "half");
+    return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE, "the daemon is gone");
+  };
+  Start();
+  const std::vector<Json> notes = host_.Notifications("exec-0004", "exec.exit");
+  EXPECT_EQ(Text(notes, "stdout"), "half");
+  EXPECT_THAT(Text(notes, "stderr"), HasSubstr("the daemon is gone"));
+  EXPECT_EQ(notes.back()["params"]["exit_code"], 125);
+  EXPECT_EQ(notes.back()["params"]["reason"], "lost");
+}
+
+TEST_F(ExecMethods, PassesKeepalivesOnAsHeartbeats) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0005");
+    v1::ExecEvent event;
+    event.mutable_keepalive();
+    writer->Write(event);
+    Exit(writer, 0);
+    return absl::OkStatus();
+  };
+  Start({{"timeout", 0}});
+  const std::vector<Json> notes = host_.Notifications("exec-0005", "exec.exit");
+  EXPECT_EQ(notes[0]["method"], "exec.heartbeat");
+}
+
+TEST_F(ExecMethods, CancelEndsARunningCommandOnce) {
+  std::promise<void> cancelled;
+  bridge_.execute = [&](const auto& request, Writer* writer, grpc::ServerContext* context) {
+    EXPECT_EQ(request.spec().on_disconnect(), v1::ExecSpec::ON_DISCONNECT_UNSPECIFIED);
+    Started(writer, "exec-0006");
+    while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    cancelled.set_value();
+    return absl::CancelledError("");
+  };
+  const int64_t id = host_.Send("exec.start", ExecParams());
+  host_.Answer(id);
+  host_.Cancel(id);
+  host_.Cancel(id);
+  const std::vector<Json> notes = host_.Notifications("exec-0006", "exec.exit");
+  EXPECT_EQ(notes.back()["params"]["exit_code"], 130);
+  EXPECT_EQ(notes.back()["params"]["reason"], "cancelled");
+  EXPECT_EQ(cancelled.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  host_.Cancel(id);  // of what is over: nothing
+}
+
+TEST_F(ExecMethods, TheEndOfTheConversationEndsCommands) {
+  std::promise<void> cancelled;
+  bridge_.execute = [&](const auto&, Writer* writer, grpc::ServerContext* context) {
+    Started(writer, "exec-0007");
+    while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    cancelled.set_value();
+    return absl::CancelledError("");
+  };
+  Start();
+  host_.Result("shutdown", Json::object());
+  EXPECT_EQ(cancelled.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_EQ(host_.Notifications("exec-0007", "exec.exit").back()["params"]["exit_code"], 130);
+}
+
+TEST_F(ExecMethods, ADetachedCommandIsOnlyStarted) {
+  bridge_.execute = [](const v1::ExecuteRequest& request, Writer* writer, auto*) {
+    EXPECT_TRUE(request.detached());
+    Started(writer, "exec-0008");
+    return absl::OkStatus();
+  };
+  const Json result = host_.Result("exec.start", ExecParams({{"detached", true}}));
+  EXPECT_EQ(result["process_id"], "exec-0008");
+  EXPECT_EQ(result["detached"], true);
+  host_.Result("shutdown", Json::object());
+  EXPECT_TRUE(host_.WaitForEnd(absl::Seconds(5)));
+  EXPECT_EQ(host_.messages(), 3u);  // initialize, exec.start, shutdown
+}
+
+TEST_F(ExecMethods, EndsAStreamWhoseBridgeForgetsTheTimeout) {
+  bridge_.execute = [](const auto&, Writer* writer, grpc::ServerContext* context) {
+    Started(writer, "exec-0009");
+    while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return absl::CancelledError("");
+  };
+  const absl::Time begin = absl::Now();
+  Start({{"timeout", 0.1}});
+  const std::vector<Json> notes = host_.Notifications("exec-0009", "exec.exit");
+  EXPECT_EQ(notes.back()["params"]["exit_code"], 124);
+  EXPECT_THAT(Text(notes, "stderr"), HasSubstr("could not be confirmed"));
+  // Before the host's own patience (timeout + 5 s) is over.
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+}
+
+TEST_F(ExecMethods, ManyCommandsRunSideBySide) {
+  std::atomic<int> next{0};
+  bridge_.execute = [&](const v1::ExecuteRequest& request, Writer* writer, auto*) {
+    Started(writer, "exec-many-" + std::to_string(next++));
+    for (int i = 0; i < 20; ++i) Print(writer, request.spec().argv().args(1) + "\n");
+    Exit(writer, 0);
+    return absl::OkStatus();
+  };
+  std::vector<int64_t> ids;
+  for (int i = 0; i < 40; ++i) {
+    ids.push_back(host_.Send("exec.start", ExecParams({{"args", {std::to_string(i)}}})));
+  }
+  for (int i = 0; i < 40; ++i) {
+    const std::string process = host_.Answer(ids[i])["result"]["process_id"];
+    std::string expected;
+    for (int k = 0; k < 20; ++k) expected += std::to_string(i) + "\n";
+    EXPECT_EQ(Text(host_.Notifications(process, "exec.exit"), "stdout"), expected);
+  }
+}
+
+TEST_F(ExecMethods, ManyMegabytesArriveInChunks) {
+  constexpr int kMegabytes = 4;
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0010");
+    for (int i = 0; i < kMegabytes * 2; ++i) Print(writer, std::string(512 * 1024, '\1'));
+    Exit(writer, 0);
+    return absl::OkStatus();
+  };
+  Start();
+  const std::vector<Json> notes = host_.Notifications("exec-0010", "exec.exit");
+  size_t total = 0;
+  for (const Json& note : notes) {
+    if (note["method"] != "exec.output") continue;
+    const size_t size = note["params"]["data"].get_ref<const std::string&>().size();
+    EXPECT_LE(size, ExecOutput::kMaxChunkBytes);
+    total += size;
+  }
+  EXPECT_EQ(total, static_cast<size_t>(kMegabytes) << 20);
+}
+
+TEST_F(ExecMethods, AHostThatDoesNotReadHoldsUpOneProducerAndNoCancel) {
+  std::atomic<int> written{0};
+  std::promise<void> cancelled;
+  bridge_.execute = [&](const auto&, Writer* writer, grpc::ServerContext* context) {
+    Started(writer, "exec-0011");
+    v1::ExecEvent event;
+    Add(&event, v1::OUTPUT_STREAM_STDOUT, std::string(256 * 1024, 'x'));
+    while (!context->IsCancelled() && writer->Write(event)) ++written;
+    cancelled.set_value();
+    return absl::CancelledError("");
+  };
+  const int64_t id = host_.Send("exec.start", ExecParams());
+  host_.Answer(id);
+  host_.StopReading();
+  // The producer comes to a halt: what was written stops growing.
+  int before = -1;
+  while (before != written.load()) {
+    before = written.load();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  EXPECT_LT(before, 200);  // 50 MB; without a bound it would never stop
+  host_.Cancel(id);
+  EXPECT_EQ(cancelled.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
+}
+
+TEST_F(ExecMethods, RunAnswersOnce) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0012");
+    v1::ExecEvent batch;
+    Add(&batch, v1::OUTPUT_STREAM_STDOUT, "out\xE6");
+    Add(&batch, v1::OUTPUT_STREAM_STDERR, "err");
+    writer->Write(batch);
+    Print(writer, "\x97\xA5");
+    Exit(writer, 3);
+    return absl::OkStatus();
+  };
+  const Json result = host_.Result("exec.run", ExecParams());
+  EXPECT_EQ(result["stdout"], "out\xE6\x97\xA5");
+  EXPECT_EQ(result["stderr"], "err");
+  EXPECT_EQ(result["exit_code"], 3);
+}
+
+TEST_F(ExecMethods, RunRefusesOutputThatNoLineHolds) {
+  bridge_.execute = [](const auto&, Writer* writer, auto*) {
+    Started(writer, "exec-0013");
+    for (int i = 0; i < 20; ++i) Print(writer, std::string(512 * 1024, 'x'));
+    Exit(writer, 0);
+    return absl::OkStatus();
+  };
+  const Json error = host_.Error("exec.run", ExecParams());
+  EXPECT_EQ(error["code"], kProviderError);
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("10485760"));
+  EXPECT_EQ(host_.Error("exec.run", ExecParams({{"detached", true}}))["code"], kConfigError);
+}
+
+}  // namespace
+}  // namespace bridge::epp
