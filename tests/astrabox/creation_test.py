@@ -194,7 +194,7 @@ async def test_a_host_in_a_denied_range_is_refused(
 async def test_what_the_backend_lacks_is_refused(
     bridge: FakeBridge, provider: SandboxBridgeProvider, make_spec: Specs
 ) -> None:
-    bridge.capabilities = {"network_policy": False, "volumes": False}
+    bridge.capabilities = {"sandboxes.network_policy": False, "sandboxes.volumes": False}
     limited = make_spec(network_policy=SandboxNetworkPolicy("limited"))
     assert "network policy" in (await refusal(provider, limited)).message
     mounts = make_spec(workspace_mounts=(("/w", ""),), workspace_volume="v")
@@ -205,7 +205,7 @@ async def test_what_the_backend_lacks_is_refused(
 async def test_unrestricted_without_denied_addresses_needs_no_policy(
     bridge: FakeBridge, make_provider: Providers, make_spec: Specs
 ) -> None:
-    bridge.capabilities = {"network_policy": False}
+    bridge.capabilities = {"sandboxes.network_policy": False}
     provider = make_provider(EGRESS_DENY_CIDRS="")
     await provider.create_sandbox(make_spec(network_policy=SandboxNetworkPolicy("unrestricted")))
     assert not bridge.asked("CreateSandbox")[0].spec.HasField("network_policy")

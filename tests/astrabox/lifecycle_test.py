@@ -387,7 +387,7 @@ async def test_workspaces_are_offered_where_volumes_are_mounted(
     assert provider.workspace_route() is None  # nobody has said
     await provider.learn_capabilities()
     assert provider.workspace_route() is not None
-    bridge.capabilities = {"volumes": False}
+    bridge.capabilities = {"sandboxes.volumes": False}
     provider = make_provider()
     await provider.learn_capabilities()
     assert provider.workspace_route() is None

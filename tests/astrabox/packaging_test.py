@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,7 @@ def test_the_wheel_has_what_is_used(built: tuple[Path, Path]) -> None:
         entry_points = configparser.ConfigParser()
         entry_points.read_string(wheel.read(f"{info}/entry_points.txt").decode())
         metadata = wheel.read(f"{info}/METADATA").decode()
+        generated = wheel.read(f"{PACKAGE}/_generated/exec_pb2_grpc.py").decode()
     assert f"{PACKAGE}/py.typed" in names
     for proto in PROTOS:
         for suffix in ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py", "_pb2_grpc.pyi"):
@@ -78,6 +80,10 @@ def test_the_wheel_has_what_is_used(built: tuple[Path, Path]) -> None:
         "sandbox_bridge": "astrabox_sandbox_bridge.provider:SandboxBridgeProvider"
     }
     assert "Requires-Python: >=3.11" in metadata
+    # What the generated code demands is what is demanded from pip.
+    demanded = re.search(r"GRPC_GENERATED_VERSION = '([\d.]+)'", generated)
+    assert demanded is not None
+    assert f"Requires-Dist: grpcio>={demanded[1]}\n" in metadata
     assert "Requires-Dist: astrabox" not in metadata
 
 

@@ -54,7 +54,7 @@ def test_what_is_never_offered() -> None:
 @pytest.mark.asyncio
 async def test_flags_follow_the_bridge(bridge: FakeBridge, make_provider: Providers) -> None:
     """Asked while AstraBox starts, inside its running loop."""
-    bridge.capabilities = {"pause": False, "isolation": True, "processes": False}
+    bridge.capabilities = {"sandboxes.pause": False, "isolation": True, "processes": False}
     provider = await _start(make_provider)
     assert not provider.supports_pause
     assert not provider.supports_process_sessions

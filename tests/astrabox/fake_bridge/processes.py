@@ -42,6 +42,7 @@ class FakeProcesses(processes_pb2_grpc.ProcessServiceServicer):
             await resident.start()
         name = f"p-{len(self._upstream.residents)}"
         self._upstream.residents[name] = resident
+        self._upstream.started.append(resident)
         return v1.StartProcessResponse(process_id=name)
 
     async def GetProcess(self, request: Any, context: Any) -> v1.ProcessInfo:  # noqa: N802

@@ -34,7 +34,14 @@ class FakeBridge:
         self.upstream = upstream
         self.port = port
         self.capabilities = dict.fromkeys(
-            ("network_policy", "pause", "processes", "isolation", "volumes"), True
+            (
+                "sandboxes.network_policy",
+                "sandboxes.pause",
+                "sandboxes.volumes",
+                "processes",
+                "isolation",
+            ),
+            True,
         )
         # (method, request, metadata) in order of arrival.
         self.calls: list[tuple[str, Any, dict[str, str | bytes]]] = []

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import os
+import signal
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -47,6 +50,7 @@ class Resident:
     async def start(self) -> None:
         spec = self.spec
         command = list(spec.argv.args) or ["bash", "-c", spec.shell]
+        await self.close()
         self.outcome = None
         self.process = await asyncio.create_subprocess_exec(
             *command,
@@ -58,6 +62,16 @@ class Resident:
             start_new_session=True,
         )
         self._work = asyncio.create_task(self._pump(self.process))
+
+    async def close(self) -> None:
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        # Not wait(), which also waits for whoever else holds the pipes.
+        while self.process.returncode is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        self.process._transport.close()  # type: ignore[attr-defined]
 
     async def _pump(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout
@@ -92,6 +106,8 @@ class Upstream:
     def __init__(self) -> None:
         self.sandboxes: dict[str, Kept] = {}
         self.residents: dict[str, Resident] = {}
+        # Every process ever made, deleted ones too.
+        self.started: list[Resident] = []
         self.deleted: list[str] = []
         self._ids = itertools.count(1)
 
@@ -135,8 +151,5 @@ class Upstream:
 
     async def close(self) -> None:
         """Ends what runs."""
-        for resident in self.residents.values():
-            if resident.process is not None:
-                if resident.process.returncode is None:
-                    resident.process.kill()
-                resident.process._transport.close()  # type: ignore[attr-defined]
+        for resident in self.started:
+            await resident.close()

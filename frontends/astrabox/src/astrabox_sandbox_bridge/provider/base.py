@@ -35,8 +35,8 @@ _SHUTDOWN_GRACE = 30.0
 # if need be; rare ones are not offered.
 BACKEND_FLAGS: Mapping[str, tuple[str, bool]] = MappingProxyType(
     {
-        "supports_create_network_policy": ("network_policy", True),
-        "supports_pause": ("pause", True),
+        "supports_create_network_policy": ("sandboxes.network_policy", True),
+        "supports_pause": ("sandboxes.pause", True),
         "supports_process_sessions": ("processes", True),
         "supports_isolated_sessions": ("isolation", False),
         "supports_isolated_session_recovery": ("isolation", False),
@@ -46,7 +46,7 @@ BACKEND_FLAGS: Mapping[str, tuple[str, bool]] = MappingProxyType(
 # What a sandbox was made for; see ProviderBase.wiring.
 WIRING_METADATA_KEY = "astrabox.network-wiring"
 
-VOLUMES = "volumes"
+VOLUMES = "sandboxes.volumes"
 ISOLATION = "isolation"
 
 
