@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 import pytest_asyncio
 from fake_bridge import FakeBridge, Upstream
@@ -26,6 +28,7 @@ from astrabox_sandbox_bridge.client import (
     collect,
     command,
     duration,
+    errors,
     moment,
     timestamp,
     token_file,
@@ -110,6 +113,53 @@ async def test_a_service_that_the_bridge_does_not_know(upstream: Upstream) -> No
         BridgeClient(Options(old.address)) as client,
     ):
         assert (await failure(client.isolation.get("box"))).reason == "UNSUPPORTED_FEATURE"
+
+
+class _Call:
+    """The parts of a grpc.aio call that PeerStatus looks at."""
+
+    def __init__(self) -> None:
+        self.status: tuple[grpc.StatusCode, str] = (grpc.StatusCode.OK, "")
+        self.note: Any = None
+
+    def add_done_callback(self, note: Any) -> None:
+        self.note = note
+
+    def set(self, code: grpc.StatusCode, details: str) -> None:
+        self.status = (code, details)
+        self.note(self)
+
+    async def code(self) -> grpc.StatusCode:
+        return self.status[0]
+
+    async def details(self) -> str:
+        return self.status[1]
+
+    async def trailing_metadata(self) -> tuple[()]:
+        return ()
+
+
+WRITE_FAILED = (grpc.StatusCode.INTERNAL, "Internal error from Core")
+
+
+@pytest.mark.parametrize("order", ["before", "after", "never"])
+async def test_the_peers_status_counts_not_the_failed_write(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """Whichever of the two grpc.aio shows at the end."""
+    monkeypatch.setattr(errors, "_STATUS_SECONDS", 0.2)
+    call: Any = _Call()
+    status = errors.PeerStatus(call)
+    if order == "before":
+        call.set(grpc.StatusCode.INVALID_ARGUMENT, "told")
+    call.set(*WRITE_FAILED)
+    if order == "after":
+        asyncio.get_running_loop().call_later(
+            0.05, call.set, grpc.StatusCode.INVALID_ARGUMENT, "told"
+        )
+    empty = grpc.aio.Metadata()
+    failed = await status.failure(grpc.aio.AioRpcError(WRITE_FAILED[0], empty, empty, "x"))
+    assert failed.reason == ("INTERNAL" if order == "never" else "INVALID_ARGUMENT")
 
 
 # --- repeats and deadlines ------------------------------------------------------------------------

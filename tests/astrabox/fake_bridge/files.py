@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fnmatch
 import grp
@@ -89,6 +90,9 @@ class FakeFiles(files_pb2_grpc.FileServiceServicer):
             else:
                 data += chunk.data
         assert header is not None
+        # A client that vanished looks like one that has finished; headers on a dead stream fail.
+        await context.send_initial_metadata(())
+        await asyncio.sleep(0.05)
         if header.HasField("size_bytes") and header.size_bytes != len(data):
             raise Fault("INVALID_ARGUMENT", "size_bytes: the stream was cut", field="size_bytes")
         return _write(path, header.options, bytes(data))

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Coroutine, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any, TypeVar, cast
 
 import grpc
 import grpc.aio
 from google.rpc import error_details_pb2, status_pb2
+
+T = TypeVar("T")
 
 DOMAIN = "sandbox.bridge.v1"
 
@@ -30,8 +34,8 @@ _REASON_OF_CODE = {
 }
 
 _WRITE_FAILED = (grpc.StatusCode.INTERNAL, "Internal error from Core")
-_SETTLE_TRIES = 100
-_SETTLE_PAUSE = 0.01
+# How long the peer's status may be behind a write that failed.
+_STATUS_SECONDS = 1.0
 
 _NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
@@ -80,20 +84,42 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> BridgeError:
     )
 
 
-async def settled(call: grpc.aio.Call, error: grpc.aio.AioRpcError) -> BridgeError:
-    """The same for a call on which one writes.
+class PeerStatus:
+    """The status that the bridge gave a call on which one writes.
 
     grpc.aio takes a write to a stream that the peer has ended for a failure of its own, and puts
-    the peer's status in that one's place when it arrives a moment later. Only that one counts.
+    that in the place of the peer's status, whether it has come before or comes a moment later. Make
+    this together with the call; it remembers the one that counts.
     """
-    for _ in range(_SETTLE_TRIES):
-        if (await call.code(), await call.details()) != _WRITE_FAILED:
-            break
-        await asyncio.sleep(_SETTLE_PAUSE)
-    else:
-        return from_rpc_error(error)
-    trailing = await call.trailing_metadata()
-    return _from_parts(await call.code(), await call.details() or "", _details(trailing or ()))
+
+    def __init__(self, call: grpc.aio.Call) -> None:
+        self._seen: tuple[grpc.StatusCode, str, status_pb2.Status] | None = None
+        self._came = asyncio.Event()
+        call.add_done_callback(self._note)
+
+    def _note(self, call: grpc.aio.Call) -> None:
+        # These coroutines do not wait once there is a status.
+        code, text = _at_once(call.code()), _at_once(call.details()) or ""
+        if (code, text) != _WRITE_FAILED:
+            self._seen = (code, text, _details(_at_once(call.trailing_metadata()) or ()))
+            self._came.set()
+
+    async def failure(self, error: grpc.aio.AioRpcError) -> BridgeError:
+        """What a failed call stands for, in the bridge's words if it said any."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STATUS_SECONDS):
+                await self._came.wait()
+        return from_rpc_error(error) if self._seen is None else _from_parts(*self._seen)
+
+
+def _at_once(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that does not wait."""
+    try:
+        work.send(None)
+    except StopIteration as result:
+        return cast("T", result.value)
+    work.close()
+    raise RuntimeError("the coroutine waits")
 
 
 def _details(metadata: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:

@@ -12,7 +12,7 @@ import grpc.aio
 from .._generated import files_pb2_grpc
 from . import v1
 from .connection import Connection, cut_here
-from .errors import settled
+from .errors import PeerStatus
 
 if TYPE_CHECKING:
     from .._generated.files_pb2_grpc import FileServiceAsyncStub
@@ -150,6 +150,7 @@ class Files:
     ) -> v1.WriteFileResponse:
         await self._connection.ready()
         call = self._stub.WriteFile(metadata=self._connection.metadata())
+        status = PeerStatus(call)
         try:
             await call.write(v1.WriteFileChunk(header=header))
             async for piece in _pieces(content):
@@ -162,9 +163,9 @@ class Files:
             return await call
         except (asyncio.InvalidStateError, grpc.aio.UsageError):
             # The bridge ended the call before all was written; its status says why.
-            return await self._answer(call)
+            return await self._answer(call, status)
         except grpc.aio.AioRpcError as error:
-            raise await settled(call, error) from error
+            raise await status.failure(error) from error
         except asyncio.CancelledError as error:
             raise cut_here(error) from error
         finally:
@@ -173,11 +174,12 @@ class Files:
     @staticmethod
     async def _answer(
         call: grpc.aio.StreamUnaryCall[v1.WriteFileChunk, v1.WriteFileResponse],
+        status: PeerStatus,
     ) -> v1.WriteFileResponse:
         try:
             return await call
         except grpc.aio.AioRpcError as error:
-            raise await settled(call, error) from error
+            raise await status.failure(error) from error
 
     async def make_directory(
         self,

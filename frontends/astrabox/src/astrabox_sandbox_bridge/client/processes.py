@@ -15,7 +15,7 @@ import grpc.aio
 from .._generated import processes_pb2_grpc
 from . import v1
 from .connection import END, Connection, cut_here, silent
-from .errors import BRIDGE_UNREACHABLE, BridgeError, settled
+from .errors import BRIDGE_UNREACHABLE, BridgeError, PeerStatus
 from .execs import signal_of, user_of
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class Attachment:
         silence: float,
     ) -> None:
         self._call = call
+        self._status = PeerStatus(call)
         self._silence = silence
         self.attached = v1.ProcessEvent.Attached()
         self._events: deque[v1.ProcessEvent] = deque()
@@ -183,7 +184,7 @@ class Attachment:
         except asyncio.InvalidStateError:
             pass  # refused at once: the read tells why
         except grpc.aio.AioRpcError as error:
-            raise await settled(self._call, error) from error
+            raise await self._status.failure(error) from error
         event = await self._read()
         if event is None or event.WhichOneof("event") != "attached":
             raise BridgeError("INTERNAL", "the bridge did not begin with `attached`")
@@ -195,7 +196,7 @@ class Attachment:
             async with asyncio.timeout(self._silence):
                 event = await self._call.read()
         except grpc.aio.AioRpcError as error:
-            raise await settled(self._call, error) from error
+            raise await self._status.failure(error) from error
         except TimeoutError:
             raise silent(self._silence) from None
         except asyncio.CancelledError as error:
@@ -290,7 +291,7 @@ class Attachment:
                 BRIDGE_UNREACHABLE, "the attachment has ended"
             ) from error
         except grpc.aio.AioRpcError as error:
-            raise await settled(self._call, error) from error
+            raise await self._status.failure(error) from error
 
     async def close(self) -> None:
         """Detaches; the process runs on. May be called twice."""
