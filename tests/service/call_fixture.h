@@ -136,6 +136,7 @@ class CallServer {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
     return grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments);
   }
+  grpc::Server& grpc() { return *server_; }
   CallHost& host() { return host_; }
   EventLoop& loop() { return loop_; }
 

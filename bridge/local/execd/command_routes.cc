@@ -62,8 +62,14 @@ void Logs(Exchange& exchange, const Commands& commands) {
   head.headers.Add("Content-Type", "text/plain; charset=utf-8");
   head.headers.Add("Execd-Commands-Tail-Cursor", std::to_string(logs.end));
   const int64_t size = logs.end - logs.begin;
-  if (size <= 2048) head.headers.Add("Content-Length", std::to_string(size));
-  if (exchange.Start(std::move(head)).ok()) SendFile(exchange, logs.fd, logs.begin, logs.end);
+  if (size <= static_cast<int64_t>(kBufferBytes)) {
+    head.body.resize(static_cast<size_t>(size));
+    const ssize_t n = pread(logs.fd, head.body.data(), head.body.size(), logs.begin);
+    head.body.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    (void)exchange.Respond(std::move(head));
+  } else if (exchange.Start(std::move(head)).ok()) {
+    SendFile(exchange, logs.fd, logs.begin, logs.end);
+  }
   close(logs.fd);
 }
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "bridge/local/execd/go_text.h"
 #include "bridge/local/execd/line_splitter.h"
 #include "bridge/local/execd/spool.h"
+#include "bridge/local/execd/uuid.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -44,17 +44,6 @@ std::string EndEvent(int wait_status, absl::Duration ran) {
 }
 
 }  // namespace
-
-std::string NewCommandId() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) abort();  // a kernel older than 3.17
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 0xf];
-  }
-  return out;
-}
 
 // What is known of a command. The const members are set before others see it; mu guards the rest.
 struct Commands::Record {
@@ -113,7 +102,7 @@ Commands::~Commands() = default;
 
 std::optional<ApiError> Commands::RunForeground(const RunRequest& request, EventStream& stream,
                                                 bool linger) {
-  const std::string id = NewCommandId();
+  const std::string id = RandomHex32();
   const std::string directory = SpoolDirectory(habits_.private_spool);
   Run run{stream, nullptr, nullptr, nullptr, {}, {}};
   int error = 0;
@@ -186,7 +175,7 @@ void Commands::FollowOutput(Run& run) {
 }
 
 std::optional<ApiError> Commands::RunBackground(const RunRequest& request, EventStream& stream) {
-  const std::string id = NewCommandId();
+  const std::string id = RandomHex32();
   auto record = std::make_shared<Record>();
   record->id = id;
   record->content = request.Content();

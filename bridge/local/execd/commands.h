@@ -27,9 +27,6 @@
 
 namespace bridge::local::execd {
 
-// 32 hex digits, random.
-std::string NewCommandId();
-
 class Commands {
  public:
   // Both outlive this object.

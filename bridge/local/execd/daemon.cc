@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/local/execd/daemon.h"
 
+#include <signal.h>
+
 #include <utility>
 
 #include "bridge/local/execd/command_routes.h"
 #include "bridge/local/execd/commands.h"
 #include "bridge/local/execd/file_routes.h"
 #include "bridge/local/execd/front.h"
+#include "bridge/local/execd/metrics.h"
 #include "bridge/local/execd/process.h"
+#include "bridge/local/execd/proxy_route.h"
+#include "bridge/local/execd/ptys.h"
 #include "bridge/local/execd/reply.h"
+#include "bridge/local/execd/session_routes.h"
+#include "bridge/local/execd/sessions.h"
 #include "bridge/local/execd/timer.h"
 #include "bridge/local/http/router.h"
 
@@ -17,10 +24,18 @@ namespace bridge::local::execd {
 class Daemon::Impl {
  public:
   explicit Impl(DaemonOptions options)
-      : options_(std::move(options)), commands_(processes_, timer_, options_.habits) {
+      : options_(std::move(options)),
+        commands_(processes_, timer_, options_.habits),
+        sessions_(processes_, timer_, commands_, options_.habits),
+        ptys_(processes_, commands_, options_.habits) {
     router_.Add("GET", "/ping", [](http::Exchange& x) { ReplyEmpty(x); });
-    AddCommandRoutes(router_, commands_, options_.habits, [](const std::string&) { return false; });
+    AddCommandRoutes(router_, commands_, options_.habits,
+                     [this](const std::string& id) { return sessions_.Close(id); });
+    AddSessionRoutes(router_, sessions_);
+    ptys_.AddRoutes(router_);
     AddFileRoutes(router_, options_.habits);
+    AddMetricsRoutes(router_);
+    AddProxyRoute(router_, options_.known_port, [this] { return port(); });
   }
 
   ~Impl() {
@@ -46,11 +61,14 @@ class Daemon::Impl {
   Processes processes_;
   Timer timer_;
   Commands commands_;
+  Sessions sessions_;
+  Ptys ptys_;
   http::Router router_;
   std::unique_ptr<http::Server> server_;
 };
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
+  signal(SIGPIPE, SIG_IGN);  // input may be written to a process that has just ended
   auto impl = std::make_unique<Impl>(std::move(options));
   if (absl::Status status = impl->Listen(); !status.ok()) return status;
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));

@@ -2,7 +2,8 @@
 //
 // local/execd/daemon.h — execd as a whole: its routes on a server of its own.
 //
-// Owns every child of the program while it lives (see process.h), so there is one a program.
+// Owns every child of the program while it lives (see process.h), so there is one a program. Start
+// makes the program ignore SIGPIPE.
 #pragma once
 
 #include <memory>

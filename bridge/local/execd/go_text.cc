@@ -206,6 +206,22 @@ std::string GoTime(int64_t seconds, int64_t nanoseconds) {
   return out + "Z";
 }
 
+std::string GoDuration(int64_t milliseconds) {
+  if (milliseconds < 1000) return milliseconds == 0 ? "0s" : std::to_string(milliseconds) + "ms";
+  const int64_t hours = milliseconds / 3'600'000;
+  const int64_t minutes = milliseconds / 60'000;
+  std::string out;
+  if (hours > 0) out += std::to_string(hours) + "h";
+  if (minutes > 0) out += std::to_string(minutes % 60) + "m";
+  out += std::to_string(milliseconds / 1000 % 60);
+  if (milliseconds % 1000 != 0) {
+    std::string fraction = std::to_string(1000 + milliseconds % 1000).substr(1);
+    fraction.erase(fraction.find_last_not_of('0') + 1);
+    out += "." + fraction;
+  }
+  return out + "s";
+}
+
 int64_t ParseHttpTime(std::string_view text) {
   const std::string copy(text);
   struct tm utc = {};

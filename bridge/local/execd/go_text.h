@@ -37,6 +37,9 @@ int Utf8SequenceLength(std::string_view text);
 // "2026-11-29T16:40:47.310192444Z": RFC 3339 in UTC with as many digits of the fraction as needed.
 std::string GoTime(int64_t seconds, int64_t nanoseconds);
 
+// "300ms", "1.5s", "24h0m0s": a duration in Go's words.
+std::string GoDuration(int64_t milliseconds);
+
 // Seconds since 1970 of "Sun, 29 Nov 2026 16:42:21 GMT"; -1 when `text` is not in that form.
 int64_t ParseHttpTime(std::string_view text);
 

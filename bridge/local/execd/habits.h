@@ -34,6 +34,8 @@ struct Habits {
   // A background command is unknown to status, logs and interrupt for so long after its `init`.
   // Measured: 4 to 16 ms. No release note says that it was ever changed.
   absl::Duration background_race = absl::Milliseconds(8);
+  // A PTY whose directory cannot be made: the error object is followed by the answer of a success.
+  bool double_pty_error = false;
   // Children of `/session` and `/pty` ignore SIGINT while no `/command` runs. The real daemon is
   // started by a shell that makes it so; a client has to live with it.
   bool idle_children_ignore_sigint = true;
@@ -41,7 +43,8 @@ struct Habits {
   bool extras = true;
 };
 
-inline constexpr Habits kHabits110 = {.name = "1.1.0", .linger = absl::Seconds(1)};
+inline constexpr Habits kHabits110 = {
+    .name = "1.1.0", .linger = absl::Seconds(1), .double_pty_error = true};
 inline constexpr Habits kHabitsCurrent = {.name = "current",
                                           .argv = true,
                                           .private_spool = true,

@@ -48,7 +48,6 @@ int Run(int argc, char** argv) {
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   sigprocmask(SIG_BLOCK, &ends, nullptr);  // before any thread exists
-  signal(SIGPIPE, SIG_IGN);
   // Output that this program makes belongs to nobody else.
   signal(SIGHUP, SIG_IGN);
 

@@ -4,12 +4,6 @@
 #include "bridge/local/execd/event.h"
 
 namespace bridge::local::execd {
-namespace {
-
-constexpr size_t kBufferBytes = 2048;
-
-}  // namespace
-
 void ReplyText(http::Exchange& exchange, int status, std::string_view content_type,
                std::string body) {
   http::Response response;

@@ -14,8 +14,10 @@
 
 namespace bridge::local::execd {
 
-// `application/json`. More than 2 KiB travel chunked: Go's server knows the length only of what
-// fits into its buffer.
+// Longer answers travel chunked: Go's server knows the length only of what fits into its buffer.
+inline constexpr size_t kBufferBytes = 2048;
+
+// `application/json`.
 void ReplyJson(http::Exchange& exchange, int status, std::string json);
 
 void ReplyText(http::Exchange& exchange, int status, std::string_view content_type,

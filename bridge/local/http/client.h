@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -40,6 +41,8 @@ class ClientExchange {
   // After a 101: the WebSocket over this connection. Lives no longer than this object.
   std::unique_ptr<WebSocket> TakeWebSocket(WebSocket::Options options);
 
+  // What was received behind the head, for whoever goes on with socket() himself.
+  std::string TakePending() { return std::exchange(buffer_, {}); }
   Socket& socket() { return *socket_; }
   void Abort() { socket_->Shutdown(); }
 

@@ -76,6 +76,10 @@ void Exchange::AddFraming(Response& head, const std::string* body) {
     head.headers.Add(lower ? "content-length" : "Content-Length", std::to_string(body->size()));
   } else if (request_.minor_version >= 1) {
     chunked_ = true;
+    // Go's server says so before it names the framing.
+    if (close_after_ && !lower && !head.headers.Has("connection")) {
+      head.headers.Add("Connection", "close");
+    }
     head.headers.Add(lower ? "transfer-encoding" : "Transfer-Encoding", "chunked");
   } else {
     close_after_ = true;  // HTTP/1.0: the end of the connection ends the body

@@ -120,6 +120,8 @@ void Socket::Shutdown() {
   shutdown(fd_, SHUT_RDWR);
 }
 
+void Socket::ShutdownRead() { shutdown(fd_, SHUT_RD); }
+
 void Socket::ShutdownWrite() { shutdown(fd_, SHUT_WR); }
 
 void Socket::CloseGently() {

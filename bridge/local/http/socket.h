@@ -46,6 +46,8 @@ class Socket {
   bool was_shut_down() const { return shut_down_.load(); }
   // Ends our direction only: the peer reads an end of stream.
   void ShutdownWrite();
+  // Ends the peer's direction on our side: reading finds the end of the stream.
+  void ShutdownRead();
   // Ends our direction, then waits (bounded) for the peer's end, so that what was written is not
   // destroyed by a reset that unread input would cause.
   void CloseGently();

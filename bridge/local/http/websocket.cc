@@ -63,7 +63,8 @@ WebSocket::WebSocket(Socket& socket, std::string pending, Options options)
       options_(options),
       frames_(/*expect_mask=*/!options.client, options.max_message_bytes),
       pending_(std::move(pending)),
-      next_ping_(absl::Now() + options.ping_interval) {}
+      next_ping_(absl::Now() + options.ping_interval),
+      last_frame_(absl::Now()) {}
 
 absl::StatusOr<WebSocket::Message> WebSocket::Read() { return Read(absl::InfiniteDuration()); }
 
@@ -77,18 +78,24 @@ absl::StatusOr<WebSocket::Message> WebSocket::Read(absl::Duration timeout) {
                   std::string(frame.status().message()));
     }
     if (frame->has_value()) {
+      last_frame_ = absl::Now();
       absl::StatusOr<std::optional<Message>> message = HandleFrame(**frame);
       if (!message.ok()) return message.status();
       if (message->has_value()) return **std::move(message);
       continue;
+    }
+    const absl::Time given_up = last_frame_ + options_.idle_timeout;
+    if (absl::Now() >= given_up) {
+      socket_.Shutdown();
+      return absl::UnavailableError("the peer has fallen silent");
     }
     if (absl::Now() >= next_ping_) {
       next_ping_ = absl::Now() + options_.ping_interval;
       if (const absl::Status sent = Ping(); !sent.ok() && close_code() != 1006) return sent;
     }
     std::array<char, 16384> bytes;
-    const absl::StatusOr<size_t> n =
-        socket_.Read(bytes.data(), bytes.size(), std::min(deadline, next_ping_) - absl::Now());
+    const absl::StatusOr<size_t> n = socket_.Read(
+        bytes.data(), bytes.size(), std::min({deadline, next_ping_, given_up}) - absl::Now());
     if (absl::IsDeadlineExceeded(n.status()) && absl::Now() < deadline) continue;
     if (!n.ok()) return n.status();
     if (*n == 0) return absl::UnavailableError("the connection ended without a close frame");
@@ -165,7 +172,10 @@ absl::Status WebSocket::WriteFrame(uint8_t opcode, std::string_view payload) {
   const std::lock_guard lock(mu_);
   if (close_sent_) return absl::UnavailableError("the close frame was sent already");
   if (opcode == kOpClose) close_sent_ = true;
-  return socket_.Write(frame);
+  absl::Status sent = socket_.Write(frame, options_.write_timeout);
+  // Half a frame may be on the wire: nothing can follow it.
+  if (!sent.ok()) socket_.Shutdown();
+  return sent;
 }
 
 uint16_t WebSocket::close_code() const {

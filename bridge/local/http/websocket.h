@@ -33,6 +33,10 @@ class WebSocket {
   };
   struct Options {
     absl::Duration ping_interval = absl::InfiniteDuration();
+    // The peer is given up when no frame of it has come for so long (its pongs count), or when it
+    // has not taken one of ours. Read() notices the former.
+    absl::Duration idle_timeout = absl::InfiniteDuration();
+    absl::Duration write_timeout = absl::InfiniteDuration();
     size_t max_message_bytes = size_t{64} << 20;  // longer ones close with 1009
     bool client = false;                          // our frames are masked
     bool echo_reason = false;  // the answer to a close frame repeats its text, not only its code
@@ -77,6 +81,7 @@ class WebSocket {
   std::string pending_;
   std::optional<Message> partial_;
   absl::Time next_ping_;
+  absl::Time last_frame_;
 
   mutable std::mutex mu_;  // guards the rest and the order of frames on the wire
   bool close_sent_ = false;

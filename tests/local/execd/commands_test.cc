@@ -6,16 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/local/execd/fake_stream.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -26,63 +24,6 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 
 constexpr absl::Duration kLong = absl::Seconds(20);
-
-// Keeps events with the parts that differ from run to run taken out; never sleeps.
-class FakeStream final : public EventStream {
- public:
-  bool Send(std::string_view bytes) override {
-    const std::lock_guard lock(mu_);
-    if (gone_) return false;
-    raw_ += bytes;
-    std::string event(bytes);
-    if (event.ends_with("\n\n")) event.resize(event.size() - 2);
-    event = std::regex_replace(event, std::regex(",\"(timestamp|execution_time)\":[0-9]+"), "");
-    event = std::regex_replace(event, std::regex("[0-9a-f]{32}"), "ID");
-    events_.push_back(event);
-    changed_.notify_all();
-    return true;
-  }
-  bool Sleep(absl::Duration duration) override {
-    const std::lock_guard lock(mu_);
-    slept_ += duration;
-    return false;
-  }
-  int client_fd() const override { return -1; }
-
-  void Leave() {
-    const std::lock_guard lock(mu_);
-    gone_ = true;
-  }
-  std::vector<std::string> events() const {
-    const std::lock_guard lock(mu_);
-    return events_;
-  }
-  std::string raw() const {
-    const std::lock_guard lock(mu_);
-    return raw_;
-  }
-  absl::Duration slept() const { return slept_; }
-  // Of the init event.
-  std::string WaitForId() {
-    std::unique_lock lock(mu_);
-    changed_.wait_for(lock, absl::ToChronoSeconds(kLong), [&] { return !events_.empty(); });
-    std::smatch match;
-    return std::regex_search(raw_, match, std::regex("[0-9a-f]{32}")) ? match.str() : "";
-  }
-  bool WaitFor(const std::string& text) {
-    std::unique_lock lock(mu_);
-    return changed_.wait_for(lock, absl::ToChronoSeconds(kLong),
-                             [&] { return raw_.find(text) != std::string::npos; });
-  }
-
- private:
-  mutable std::mutex mu_;
-  std::condition_variable changed_;
-  std::vector<std::string> events_;
-  std::string raw_;
-  absl::Duration slept_;
-  bool gone_ = false;
-};
 
 constexpr char kInit[] = R"({"type":"init","text":"ID"})";
 constexpr char kPing[] = R"({"type":"ping","text":"pong"})";

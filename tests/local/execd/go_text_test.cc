@@ -72,6 +72,15 @@ TEST(GoText, EachBadByteOfABrokenSequenceIsReplaced) {
   EXPECT_EQ(Json("\xef\xbf\xbd"), "\"\xef\xbf\xbd\"");  // U+FFFD itself is a character
 }
 
+TEST(GoText, Durations) {
+  EXPECT_EQ(GoDuration(0), "0s");
+  EXPECT_EQ(GoDuration(300), "300ms");
+  EXPECT_EQ(GoDuration(1000), "1s");
+  EXPECT_EQ(GoDuration(1500), "1.5s");
+  EXPECT_EQ(GoDuration(61'005), "1m1.005s");
+  EXPECT_EQ(GoDuration(24 * 3'600'000), "24h0m0s");
+}
+
 TEST(GoText, Times) {
   EXPECT_EQ(GoTime(1795970447, 310192444), "2026-11-29T16:40:47.310192444Z");
   EXPECT_EQ(GoTime(1795970447, 784160600), "2026-11-29T16:40:47.7841606Z");

@@ -74,7 +74,7 @@ TEST(Server, StreamsOneChunkAWrite) {
     (void)x.Finish();
   });
   EXPECT_EQ(Raw(server->port(), "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
             "3\r\none\r\n16\r\na longer piece of text\r\n0\r\n\r\n");
 }
 
