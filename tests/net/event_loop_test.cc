@@ -220,12 +220,13 @@ struct Handler final : FdHandler {
   uint32_t seen = 0;
 };
 
+// Read on the loop, which goes on noting events.
 uint32_t EventsAfterATurn(EventLoop& loop, Handler& handler) {
-  RunTask(loop, [&]() -> Task<void> {
+  return RunTask(loop, [&]() -> Task<uint32_t> {
     handler.seen = 0;
     for (int i = 0; i < 3; ++i) co_await loop.Yield();
+    co_return handler.seen;
   });
-  return handler.seen;
 }
 
 // What libcurl does behind our back: a socket is closed without a word, and the next one gets its
