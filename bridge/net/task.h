@@ -8,8 +8,9 @@
 // cancellation is for.
 //
 // Rules for everyone who writes a coroutine (why: docs/adr/0001-concurrency.md):
-//  - co_await inside an if/while condition only below a local variable of the outermost block
-//    (g++ 12 miscompiles it otherwise; tests/lint finds it), and never co_await f({a, b});
+//  - co_await inside an if/while condition only with a local variable in the outermost block, and
+//    never a value in braces in a statement that awaits, as in co_await f({.url = u}): g++ 12
+//    miscompiles both silently (tests/lint finds them; docs/adr/0002-compiler.md);
 //  - parameters by value, unless the caller provably outlives the task;
 //  - a lambda coroutine's captures live in the lambda: keep it alive (Spawn and RunBoth do);
 //  - Notify() and Cancel() resume a task inside the call, which may destroy you: last statement.

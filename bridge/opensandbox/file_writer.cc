@@ -184,7 +184,7 @@ absl::Status StockFileWriter::CheckContent(const std::string& digest) const {
 }
 
 Task<absl::StatusOr<FileWritten>> StockFileWriter::Finish() {
-  CO_RETURN_IF_ERROR(co_await Send({}));
+  CO_RETURN_IF_ERROR(co_await Send(std::string_view()));
   const std::string digest = digest_.FinishHex();
   CO_RETURN_IF_ERROR(CheckContent(digest));
   CO_RETURN_IF_ERROR(co_await SendAll(upload_.epilogue()));

@@ -161,8 +161,8 @@ Task<SandboxCreator::Answer> SandboxCreator::LookUp(CallContext context, std::st
   Backoff pauses = Backoff::Steady(kFirstLookPause, longest_pause);
   while (true) {
     context.deadline = std::min(until, loop_.Now() + kListTimeout);
-    const absl::StatusOr<SandboxPage> page = co_await parts_.client.List(
-        context, {.metadata = CreateIdFilter(create_id), .page = 1, .page_size = kLookPageSize});
+    ListQuery query{.metadata = CreateIdFilter(create_id), .page = 1, .page_size = kLookPageSize};
+    const absl::StatusOr<SandboxPage> page = co_await parts_.client.List(context, std::move(query));
     if (page.ok()) {
       for (const SandboxRecord& record : page->items) {
         const auto label = record.metadata.find("sandbox-bridge/create-id");
@@ -231,9 +231,8 @@ Task<absl::StatusOr<std::vector<SandboxRecord>>> SandboxCreator::FindByRequestId
     CallContext context, std::string request_id) {
   Labels filter = RequestIdFilter(request_id);
   filter.merge(TenantFilter(context.tenant));
-  CO_ASSIGN_OR_RETURN(SandboxPage page,
-                      co_await parts_.client.List(
-                          context, {.metadata = filter, .page = 1, .page_size = kLookPageSize}));
+  ListQuery query{.metadata = std::move(filter), .page = 1, .page_size = kLookPageSize};
+  CO_ASSIGN_OR_RETURN(SandboxPage page, co_await parts_.client.List(context, std::move(query)));
   std::erase_if(page.items, [&](const SandboxRecord& record) {
     return RequestIdOf(record) != request_id || !BelongsTo(record, context.tenant);
   });

@@ -65,9 +65,10 @@ Task<absl::StatusOr<BridgeFacts::Capabilities>> UpstreamFacts::GetCapabilities(
       (co_await clients_.lifecycle.ListSnapshots(context, "", 1, 1)).status();
   result.rows.push_back(Row(SnapshotsOf(listed)));
   if (sandbox_id.empty()) co_return result;
-  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox,
-                      co_await FindSandbox(clients_.daemons, background_, std::move(context),
-                                           {std::move(sandbox_id), ""}));
+  SandboxTarget target{std::move(sandbox_id), ""};
+  CO_ASSIGN_OR_RETURN(
+      SandboxHandle sandbox,
+      co_await FindSandbox(clients_.daemons, background_, std::move(context), std::move(target)));
   result.daemon = DaemonName(*sandbox.capabilities);
   for (const Capability& capability : CapabilitiesOf(*sandbox.capabilities)) {
     result.rows.push_back(Row(capability));

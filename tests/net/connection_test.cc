@@ -79,8 +79,8 @@ TEST_F(ConnectionTest, SurvivesTheTrafficOfOthers) {
     EXPECT_TRUE(open.ok()) << open;
     for (int i = 0; i < 30; ++i) {
       Transfer aborted(client_, {.url = "http://127.0.0.1:" + std::to_string(silent.port()) + "/"});
-      const auto response = co_await bridge::Fetch(
-          client_, {.method = i % 2 == 0 ? "GET" : "POST", .url = http.Url()}, 100);
+      HttpRequest request{.method = i % 2 == 0 ? "GET" : "POST", .url = http.Url()};
+      const auto response = co_await bridge::Fetch(client_, std::move(request), 100);
       EXPECT_TRUE(response.ok()) << response.status();
     }
     FdWatch watch(loop_, connection.fd());

@@ -323,7 +323,8 @@ TEST_F(HttpFailureTest, CancelWorksInEveryState) {
     results[0] = (co_await transfer.Head()).status();
   });
   Running waiting(loop_, [&]() -> Task<void> {
-    results[1] = (co_await bridge::Fetch(client_, {.url = no_answer.Url()}, 100)).status();
+    const HttpRequest request{.url = no_answer.Url()};
+    results[1] = (co_await bridge::Fetch(client_, request, 100)).status();
   });
   Signal reading;
   Running body(loop_, [&]() -> Task<void> {
@@ -387,7 +388,8 @@ TEST_F(HttpFailureTest, AStormOfAbortedConnects) {
         for (int i = 0; i < 3; ++i) co_await loop_.Yield();  // their connects are under way
       }
       for (int i = 0; i < 20; ++i) {
-        const auto response = co_await bridge::Fetch(client_, {.url = server.Url()}, 100);
+        const HttpRequest request{.url = server.Url()};
+        const auto response = co_await bridge::Fetch(client_, request, 100);
         if (response.ok() && response->body == "alive") ++alive;
       }
     });

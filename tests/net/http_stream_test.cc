@@ -270,7 +270,10 @@ TEST_F(HttpTimeoutTest, WithoutLimitsTheTransferWaitsForEver) {
   loop_.Post([&] {
     Spawn(
         nullptr,
-        [&]() -> Task<void> { response = co_await Fetch(client_, {.url = server.Url()}, 100); },
+        [&]() -> Task<void> {
+          const HttpRequest request{.url = server.Url()};
+          response = co_await Fetch(client_, request, 100);
+        },
         [&] { ended.Raise(); });
   });
   asked.Await();

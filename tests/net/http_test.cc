@@ -378,7 +378,8 @@ TEST_F(HttpTest, ManyAtOnce) {
       Spawn(
           nullptr,
           [&]() -> Task<void> {
-            const auto response = co_await bridge::Fetch(client_, {.url = server.Url()}, 100);
+            const HttpRequest request{.url = server.Url()};
+            const auto response = co_await bridge::Fetch(client_, request, 100);
             if (response.ok() && response->body == "fine") ++fine;
           },
           [&] {

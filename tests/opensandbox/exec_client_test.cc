@@ -183,10 +183,9 @@ TEST_P(ExactExec, OutputComesWhileItRuns) {
   const std::string gate = Path("gate");
   std::string seen;
   RunTask(bench.loop, [&]() -> Task<void> {
-    auto exec = co_await bench.client.Start(
-        {}, {"box", ""},
-        {.shell = "echo first; while [ ! -e " + gate + " ]; do sleep 0.01; done; echo second"},
-        absl::Seconds(5));
+    const ExecSpec spec{.shell = "echo first; while [ ! -e " + gate +
+                                 " ]; do sleep 0.01; done; echo second"};
+    auto exec = co_await bench.client.Start(bench.context, bench.box, spec, absl::Seconds(5));
     ExecBatch batch;
     while (exec.ok() && !batch.drained && (co_await (*exec)->Next(&batch, absl::Seconds(5))).ok()) {
       for (const ExecOutput& output : batch.outputs) seen += output.data;
@@ -198,8 +197,9 @@ TEST_P(ExactExec, OutputComesWhileItRuns) {
 
 TEST_P(ExactExec, SilentCommandReportsNothingInTime) {
   RunTask(bench.loop, [&]() -> Task<void> {
-    auto exec = co_await bench.client.Start({}, {"box", ""}, {.argv = {"sleep", "600"}},
-                                            absl::Milliseconds(200));
+    const ExecSpec spec{.argv = {"sleep", "600"}};
+    auto exec =
+        co_await bench.client.Start(bench.context, bench.box, spec, absl::Milliseconds(200));
     EXPECT_TRUE(exec.ok());
     if (!exec.ok()) co_return;
     ExecBatch batch;
@@ -249,8 +249,8 @@ TEST_P(ExactExec, CancelledStartLeavesNoProcess) {
     Spawn(
         &cancel,
         [&]() -> Task<void> {
-          auto exec = co_await bench.client.Start({}, {"box", ""}, {.argv = {"sleep", nap}},
-                                                  absl::Seconds(1));
+          const ExecSpec spec{.argv = {"sleep", nap}};
+          auto exec = co_await bench.client.Start(bench.context, bench.box, spec, absl::Seconds(1));
           (void)exec;
         },
         [] {});
@@ -288,7 +288,8 @@ TEST_P(ExactExec, AttachDeliversFromTheByteAskedFor) {
   const std::string id =
       bench.StartAndDrop({.shell = "printf abcdef; exit 5", .detach_on_disconnect = true}, "f");
   RunTask(bench.loop, [&]() -> Task<void> {
-    auto exec = co_await bench.client.Attach({}, {"box", ""}, id, 4, 0, false, absl::Seconds(1));
+    auto exec =
+        co_await bench.client.Attach(bench.context, bench.box, id, 4, 0, false, absl::Seconds(1));
     EXPECT_TRUE(exec.ok()) << exec.status();
     std::string seen;
     ExecBatch batch;
@@ -325,8 +326,9 @@ TEST_P(ExactExec, AnySignalReachesTheGroup) {
 
 TEST_P(ExactExec, DaemonThatDiesLosesTheCommandHonestly) {
   RunTask(bench.loop, [&]() -> Task<void> {
-    auto exec = co_await bench.client.Start({}, {"box", ""}, {.shell = "echo before; sleep 600"},
-                                            absl::Milliseconds(200));
+    const ExecSpec spec{.shell = "echo before; sleep 600"};
+    auto exec =
+        co_await bench.client.Start(bench.context, bench.box, spec, absl::Milliseconds(200));
     EXPECT_TRUE(exec.ok());
     if (!exec.ok()) co_return;
     std::string seen;

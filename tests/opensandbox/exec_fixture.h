@@ -42,7 +42,7 @@ class ExecBench {
   ExecResult Run(ExecSpec spec, absl::Duration patience = absl::Seconds(5)) {
     return RunTask(loop, [&]() -> Task<ExecResult> {
       ExecResult result;
-      auto exec = co_await client.Start({}, {"box", ""}, std::move(spec), patience);
+      auto exec = co_await client.Start(context, box, std::move(spec), patience);
       result.status = exec.status();
       if (exec.ok()) co_await Collect(**exec, &result, patience);
       co_return result;
@@ -51,7 +51,7 @@ class ExecBench {
   ExecResult Attach(const std::string& id, int64_t out = 0, int64_t err = 0) {
     return RunTask(loop, [&]() -> Task<ExecResult> {
       ExecResult result;
-      auto exec = co_await client.Attach({}, {"box", ""}, id, out, err, false, absl::Seconds(5));
+      auto exec = co_await client.Attach(context, box, id, out, err, false, absl::Seconds(5));
       result.status = exec.status();
       if (exec.ok()) co_await Collect(**exec, &result, absl::Seconds(5));
       co_return result;
@@ -60,7 +60,7 @@ class ExecBench {
   // Starts a command, waits until it printed `until` on stdout, and drops it.
   std::string StartAndDrop(ExecSpec spec, std::string until) {
     return RunTask(loop, [&]() -> Task<std::string> {
-      auto exec = co_await client.Start({}, {"box", ""}, std::move(spec), absl::Seconds(1));
+      auto exec = co_await client.Start(context, box, std::move(spec), absl::Seconds(1));
       if (!exec.ok()) co_return "";
       std::string seen;
       ExecBatch batch;
@@ -83,6 +83,8 @@ class ExecBench {
     RunTask(loop, [this]() -> Task<void> { co_await background.Drain(loop, absl::Seconds(30)); });
   }
 
+  const CallContext context;
+  const SandboxTarget box{"box", ""};
   EventLoop loop;
   HttpClient http{loop};
   TaskScope background;

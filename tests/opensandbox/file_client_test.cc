@@ -61,7 +61,7 @@ class Files : public ::testing::TestWithParam<Way> {
   }
   absl::StatusOr<FileWritten> Write(FileWrite write, const std::string& content) {
     return RunTask(bench.loop, [&]() -> Task<absl::StatusOr<FileWritten>> {
-      auto writer = co_await files.Write({}, {"box", ""}, std::move(write));
+      auto writer = co_await files.Write(bench.context, bench.box, std::move(write));
       if (!writer.ok()) co_return writer.status();
       for (size_t i = 0; i < content.size(); i += 100'000) {
         const absl::Status sent = co_await (*writer)->Send(content.substr(i, 100'000));
@@ -73,7 +73,7 @@ class Files : public ::testing::TestWithParam<Way> {
   absl::StatusOr<std::string> Read(const std::string& path, int64_t offset = 0,
                                    std::optional<int64_t> length = std::nullopt) {
     return RunTask(bench.loop, [&]() -> Task<absl::StatusOr<std::string>> {
-      auto reader = co_await files.Read({}, {"box", ""}, path, offset, length);
+      auto reader = co_await files.Read(bench.context, bench.box, path, offset, length);
       if (!reader.ok()) co_return reader.status();
       std::string all, chunk;
       while (true) {
@@ -87,7 +87,7 @@ class Files : public ::testing::TestWithParam<Way> {
   }
   absl::StatusOr<std::vector<FileInfo>> List(const std::string& path, int depth) {
     return RunTask(bench.loop, [&]() -> Task<absl::StatusOr<std::vector<FileInfo>>> {
-      auto lister = co_await files.List({}, {"box", ""}, path, depth);
+      auto lister = co_await files.List(bench.context, bench.box, path, depth);
       if (!lister.ok()) co_return lister.status();
       std::vector<FileInfo> all;
       while (true) {
@@ -286,7 +286,8 @@ TEST_P(Files, PreconditionsHoldOrNothingChanges) {
 TEST_P(Files, DroppedWriteLeavesTheOldFileAndNothingElse) {
   Put("f", "old");
   RunTask(bench.loop, [&]() -> Task<void> {
-    auto writer = co_await files.Write({}, {"box", ""}, {.path = P("f"), .mode = 0600});
+    FileWrite write{.path = P("f"), .mode = 0600};
+    auto writer = co_await files.Write(bench.context, bench.box, std::move(write));
     EXPECT_TRUE(writer.ok());
     if (writer.ok()) (void)co_await (*writer)->Send(std::string(200'000, 'x'));
   });
