@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of coroutine_condition.py.
+"""Tests of gcc_coroutines.py.
 
-CRASHES and FINE were each compiled with g++ 12.2.0 -O1 and run: CRASHES did not print what they
-should, FINE did. CAUTION are fine too, but the rule is simpler without an exception for them.
+The cases of both rules were each compiled with g++ 12.2.0 and run: CRASHES and BRACES_CRASH did not
+print what they should, FINE and BRACES_FINE did. CAUTION and BRACES_CAUTION are fine too, but the
+rules are simpler without exceptions for them.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import os
 import tempfile
 import unittest
 
-import coroutine_condition
+import gcc_coroutines
 
 CRASHES = {
     "if": "Task F() { if (co_await Yes()) co_return true; co_return false; }",
@@ -58,6 +59,45 @@ CAUTION = {
     "lambda without": "auto l = []() -> Task { if (co_await Yes()) co_return 1; co_return 0; };",
 }
 
+BRACES_CRASH = {
+    "named members": 'Task F() { bool r = co_await Take({.b = "bee"}); co_return r; }',
+    "with the type": 'Task F() { bool r = co_await Take(Req{.b = "bee"}); co_return r; }',
+    "without names": 'Task F() { bool r = co_await Take({"a", "bee"}); co_return r; }',
+    "by reference": 'Task F() { bool r = co_await TakeRef({.b = "bee"}); co_return r; }',
+    "returned": 'Task F() { co_return co_await Take({.b = "bee"}); }',
+    "of a member": 'Task F() { Obj o; bool r = co_await o.M({.b = "bee"}); co_return r; }',
+    "beside the await": 'Task F() { bool r = Both({.b = "bee"}, co_await Wait()); co_return r; }',
+    "two calls deep": 'Task F() { bool r = co_await Take(Id({.b = "bee"})); co_return r; }',
+    "in a lambda": "Task F() { auto l = []() -> Task { bool r = co_await Take({.b = B}); co_return r; };"
+    " bool r = co_await l(); co_return r; }",
+    "empty": "Task F() { bool r = !co_await Take({}); co_return r; }",
+    "empty with the type": "Task F() { bool r = !co_await Take(Req{}); co_return r; }",
+    "whose method is awaited": "Task F() { bool r = co_await Tk{.r = {.b = B}}.Go(); co_return r; }",
+    "around the await": 'Task F() { Resp x{co_await Wait(), "bee"}; co_return x.ok; }',
+    "in a condition": 'Task F() { int a = 0; if (co_await Take({.b = "bee"})) co_return 1; co_return a; }',
+    "in an argument of a function": "void T() { Run(loop, [&]() -> Task<void> { int n = 0;\n"
+    "  x = co_await Get(client, {.url = u}, 100); }); }",
+}
+BRACES_FINE = {
+    "made by a call": "Task F() { bool r = co_await Take(Make()); co_return r; }",
+    "parentheses": "Task F() { bool r = !co_await Take(Req()); co_return r; }",
+    "moved local": 'Task F() { Req q{.b = "bee"}; bool r = co_await Take(std::move(q)); co_return r; }',
+    "copied local": 'Task F() { Req q{.b = "bee"}; bool r = co_await Take(q); co_return r; }',
+    "another statement": 'Task F() { Req q = Id({.b = "b"}); bool r = co_await Wait(); co_return r; }',
+    "a local without await": "Task<void> F() { Transfer t(client, {.url = u}); co_await t.Go(); }",
+    "lambda bodies": "Task<void> F() { co_await RunBoth([&] { return A({1}); }, [&]() -> Task<void> {\n"
+    "  Req q{.b = x}; co_return; }); }",
+    "block after a condition": "Task<void> F() { int n = co_await N(); if (n) { Use({n}); } else { n = 1; }\n"
+    "  for (int i : a) { Use(i); } do { n--; } while (n); co_return; }",
+    "result in braces": "Task<Resp> F() { auto b = co_await Wait(); co_return Resp{b, {}}; }",
+    "case blocks": "Task<void> F() { int n = co_await N(); switch (n) { case 1: { Use({}); break; }\n"
+    "  default: { co_await Wait(); } } }",
+}
+BRACES_CAUTION = {
+    "plain data": "Task F() { bool r = co_await TakePod({.b = 7}); co_return r; }",
+    "a class with a constructor": 'Task F() { bool r = co_await TakeS(std::string{"b"}); co_return r; }',
+}
+
 # How our own code is written.
 HOUSE_STYLE_FINE = {
     "template type": "Task<void> F() { std::map<int, std::vector<int>>::iterator it;\n"
@@ -91,7 +131,7 @@ HOUSE_STYLE_FOUND = {
 
 
 def found(code):
-    return list(coroutine_condition.findings(code))
+    return gcc_coroutines.findings(code)
 
 
 class CoroutineConditionTest(unittest.TestCase):
@@ -109,13 +149,18 @@ class CoroutineConditionTest(unittest.TestCase):
     def test_is_cautious(self):
         self.check(CAUTION, True)
 
+    def test_values_in_braces(self):
+        self.check(BRACES_CRASH, True)
+        self.check(BRACES_FINE, False)
+        self.check(BRACES_CAUTION, True)
+
     def test_reads_our_style(self):
         self.check(HOUSE_STYLE_FINE, False)
         self.check(HOUSE_STYLE_FOUND, True)
 
     def test_tells_the_line(self):
         code = "Task F() {\n  /* two\n lines */\n  if (co_await G()) {\n  }\n  while (co_await H()) {}\n}\n"
-        self.assertEqual(found(code), [4, 6])
+        self.assertEqual([line for line, _ in found(code)], [4, 6])
 
     def test_exit_code_and_report(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -125,8 +170,8 @@ class CoroutineConditionTest(unittest.TestCase):
                     file.write(code)
             report = io.StringIO()
             with contextlib.redirect_stdout(report):
-                self.assertEqual(coroutine_condition.main([good]), 0)
-                self.assertEqual(coroutine_condition.main([good, bad]), 1)
+                self.assertEqual(gcc_coroutines.main([good]), 0)
+                self.assertEqual(gcc_coroutines.main([good, bad]), 1)
             self.assertIn("bad.cc:1: co_await", report.getvalue())
             self.assertNotIn("good.cc", report.getvalue())
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest program that g++ 12.2 miscompiles: it prints "got 1" with clang 19 and with
-// -DLOCAL_VARIABLE, and nothing (or crashes) with g++ 12.2 without it, at every -O level.
-// coroutine_condition.py finds the pattern; docs/adr/0002-compiler.md has the story.
+// The smallest program that g++ 12.2 miscompiles in both ways that gcc_coroutines.py looks for.
+// With clang 19 and with -DCURED it prints "got 1" whichever PATTERN it is built with; with
+// g++ 12.2 and without -DCURED it prints nothing, or crashes, at every -O level.
+//   PATTERN 1  a co_await in a condition and no local variable in the outermost block
+//   PATTERN 2  an aggregate in braces and a co_await in one statement
+// The story: docs/adr/0002-compiler.md.
 #include <coroutine>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <utility>
 
 class Task {
@@ -50,13 +54,39 @@ class Task {
 
 Task Ready() { co_return true; }
 
+#if PATTERN == 1
+
 Task Victim() {
-#ifdef LOCAL_VARIABLE
+#ifdef CURED
   [[maybe_unused]] int cure = 0;
 #endif
   if (co_await Ready()) co_return true;
   co_return false;
 }
+
+#else
+
+struct Request {
+  std::string method = "GET";
+  std::string url = {};
+};
+
+Task Fetch(Request request) {
+  bool ready = co_await Ready();
+  co_return ready&& request.method == "GET" && request.url == "u";
+}
+
+Task Victim() {
+#ifdef CURED
+  Request request{.url = "u"};
+  bool result = co_await Fetch(request);
+#else
+  bool result = co_await Fetch({.url = "u"});
+#endif
+  co_return result;
+}
+
+#endif
 
 Task Top() {
   bool result = co_await Victim();
