@@ -43,6 +43,11 @@ std::string Text(const json& object, const char* key) {
                                                 : std::string();
 }
 
+// A member that is an object with the text, or the bare text in some versions.
+std::string TextIn(const json& value, const char* key) {
+  return value.is_string() ? ToValidUtf8(value.get_ref<const std::string&>()) : Text(value, key);
+}
+
 // Labels are strings; a server that writes 1 or true means "1" and "true".
 std::map<std::string, std::string> TextMap(const json& object, const char* key) {
   std::map<std::string, std::string> result;
@@ -92,14 +97,13 @@ absl::StatusOr<SandboxRecord> ReadSandbox(const json& object) {
   record.id = Text(object, "id");
   if (record.id.empty()) return Problem("holds a sandbox without an id");
   if (const json* status = Member(object, "status")) {
-    // Some versions write the bare word.
-    record.state_text = status->is_string() ? status->get<std::string>() : Text(*status, "state");
+    record.state_text = TextIn(*status, "state");
     record.state_reason = Text(*status, "reason");
     record.state_message = Text(*status, "message");
   }
   record.state = ParseSandboxState(record.state_text);
   if (const json* image = Member(object, "image")) {
-    record.image = image->is_string() ? image->get<std::string>() : Text(*image, "uri");
+    record.image = TextIn(*image, "uri");
   }
   record.snapshot_id = Text(object, "snapshotId");
   if (const json* entrypoint = Member(object, "entrypoint"); entrypoint && entrypoint->is_array()) {
@@ -125,7 +129,7 @@ absl::StatusOr<SnapshotRecord> ReadSnapshot(const json& object) {
   record.sandbox_id = Text(object, "sandboxId");
   record.name = Text(object, "name");
   if (const json* status = Member(object, "status")) {
-    record.state_text = status->is_string() ? status->get<std::string>() : Text(*status, "state");
+    record.state_text = TextIn(*status, "state");
     record.state_message = Text(*status, "message");
   }
   record.state = ParseSnapshotState(record.state_text);

@@ -18,10 +18,10 @@ namespace bridge {
 
 struct Lane {
   Lane(Clock& clock, std::string_view name, HttpClientOptions http_options,
-       const UpstreamClientsOptions& upstream)
+       DirectoryGroup& directories, const UpstreamClientsOptions& upstream)
       : loop(clock, name),
         http(loop, std::move(http_options)),
-        clients(http, background, upstream) {}
+        clients(http, background, directories, upstream) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -35,10 +35,13 @@ struct Lane {
 // Unary calls have a lane of their own, so that thousands of open streams never slow one down.
 struct Lanes {
   Lanes(Clock& clock, const HttpClientOptions& http, const UpstreamClientsOptions& upstream)
-      : control(clock, "control", http, upstream), streams(clock, "streams", http, upstream) {}
+      : control(clock, "control", http, directories, upstream),
+        streams(clock, "streams", http, directories, upstream) {}
 
   std::array<Lane*, 2> all() { return {&control, &streams}; }
 
+  // What one lane learns of a sandbox's whereabouts the other one knows.
+  DirectoryGroup directories;
   Lane control;
   Lane streams;
 };

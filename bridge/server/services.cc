@@ -15,6 +15,7 @@
 #include "bridge/service/bridge_service.h"
 #include "bridge/service/exec_service.h"
 #include "bridge/service/file_service.h"
+#include "bridge/service/sandbox_service.h"
 #include "bridge/service/unsupported.h"
 
 namespace bridge {
@@ -51,6 +52,14 @@ class Services::Parts {
                                     .control = lanes.control.loop,
                                     .facts = facts,
                                     .info = InfoOf(options.upstream, host)}));
+    Add(v1::SandboxService::service_full_name(),
+        std::make_unique<SandboxServiceImpl>(
+            SandboxServiceImpl::Deps{.host = host,
+                                     .control = lanes.control.loop,
+                                     .sandboxes = lanes.control.clients.sandboxes,
+                                     .control_daemons = lanes.control.clients.daemons,
+                                     .streams = lanes.streams.loop,
+                                     .stream_daemons = lanes.streams.clients.daemons}));
     Add(v1::ExecService::service_full_name(),
         std::make_unique<ExecServiceImpl>(
             ExecServiceImpl::Deps{.host = host,

@@ -9,10 +9,12 @@
 #include "bridge/opensandbox/caching_directory.h"
 #include "bridge/opensandbox/daemon_client.h"
 #include "bridge/opensandbox/daemon_finder.h"
+#include "bridge/opensandbox/directory_group.h"
 #include "bridge/opensandbox/exec_client.h"
 #include "bridge/opensandbox/fetcher.h"
 #include "bridge/opensandbox/file_client.h"
 #include "bridge/opensandbox/lifecycle_client.h"
+#include "bridge/opensandbox/sandboxes.h"
 
 namespace bridge {
 
@@ -23,15 +25,19 @@ struct UpstreamClientsOptions {
 };
 
 struct UpstreamClients {
-  // `http` and `background` outlive this; `background` is drained before this goes.
-  UpstreamClients(HttpClient& http, TaskScope& background, const UpstreamClientsOptions& options)
+  // `http`, `background` and `directories` outlive this; `background` is drained before this goes.
+  UpstreamClients(HttpClient& http, TaskScope& background, DirectoryGroup& directories,
+                  const UpstreamClientsOptions& options)
       : fetcher(http),
         lifecycle(http.loop(), fetcher, {.server = options.server}),
         finder(lifecycle, fetcher, {.through_server = options.through_server}),
         directory(lifecycle, finder, background, {}),
         daemons(http, directory),
         execs(daemons, background),
-        files(daemons, background) {}
+        files(daemons, background),
+        sandboxes(lifecycle, finder, directories, background) {
+    directories.Add(http.loop(), directory);
+  }
   UpstreamClients(const UpstreamClients&) = delete;
   UpstreamClients& operator=(const UpstreamClients&) = delete;
 
@@ -42,6 +48,7 @@ struct UpstreamClients {
   DaemonClient daemons;
   ExecClient execs;
   FileClient files;
+  Sandboxes sandboxes;
 };
 
 }  // namespace bridge

@@ -343,7 +343,8 @@ HttpResponse FakeOpenSandbox::ServeSandbox(const std::string& method, const std:
     return Answer(204, "");
   }
   if (rest == "/metadata" && method == "PATCH") {
-    for (const auto& [key, value] : json::parse(request.body).items()) {
+    const json patch = json::parse(request.body, nullptr, false);
+    for (const auto& [key, value] : patch.items()) {
       if (value.is_null()) {
         sandbox->metadata.erase(key);
       } else {
