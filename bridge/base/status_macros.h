@@ -8,6 +8,7 @@
 
 #include <utility>
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses.
 #define SB_CONCAT_INNER(a, b) a##b
 #define SB_CONCAT(a, b) SB_CONCAT_INNER(a, b)
 
@@ -35,3 +36,4 @@
   lhs = *std::move(tmp)
 #define CO_ASSIGN_OR_RETURN(lhs, expr) \
   SB_CO_ASSIGN_OR_RETURN(SB_CONCAT(sb_or_, __LINE__), lhs, expr)
+// NOLINTEND(bugprone-macro-parentheses)

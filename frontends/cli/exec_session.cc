@@ -127,7 +127,7 @@ void ExecSession::OnDrained(const ExecEvent::Drained& drained) {
   }
 }
 
-void ExecSession::Emit(absl::Status written) {
+void ExecSession::Emit(const absl::Status& written) {
   if (written.ok() || absl::IsCancelled(written)) return;
   if (!absl::IsAborted(written)) local_failure_ = std::string(written.message());
   RequestStop(absl::IsAborted(written) ? Stop::kNoReader : Stop::kLocal);

@@ -46,7 +46,7 @@ class ExecSession {
   void OnEvent(const sandbox::bridge::v1::ExecEvent& event);
   void OnOutput(const sandbox::bridge::v1::ExecEvent::Output& output);
   void OnDrained(const sandbox::bridge::v1::ExecEvent::Drained& drained);
-  void Emit(absl::Status written);
+  void Emit(const absl::Status& written);
   int Conclude(const grpc::Status& status);
   int ConcludeStopped(const grpc::Status& status);
   int ConcludeOutcome();
