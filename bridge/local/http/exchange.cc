@@ -209,10 +209,14 @@ absl::StatusOr<std::unique_ptr<WebSocket>> Exchange::AcceptWebSocket(WebSocket::
   options.client = false;
   auto websocket = std::make_unique<WebSocket>(socket(), connection_.TakePending(), options);
   if (!hooks_.empty()) {
-    websocket->set_write_filter([this](std::string& payload) {
-      const Hook::After after = RunBodyHooks(payload);
-      return ApplyAfter(after).ok();
-    });
+    websocket->set_write_filter(
+        [this](std::string& payload, const std::function<absl::Status()>& send) {
+          const bool had_content = !payload.empty();
+          const Hook::After after = RunBodyHooks(payload);
+          const bool dropped = had_content && payload.empty();
+          if (absl::Status sent = dropped ? absl::OkStatus() : send(); !sent.ok()) return sent;
+          return ApplyAfter(after);
+        });
   }
   return websocket;
 }

@@ -47,7 +47,8 @@ class Hook {
   // Before the head is sent. May change it; a Content-Length found here is kept, right or wrong.
   virtual void BeforeHead(Exchange&, Response&) {}
   // Before a piece of the answer's body (a Write, or a whole Respond body, or the payload of a
-  // WebSocket message). May change it; emptying a Write drops it. Then what After says happens.
+  // WebSocket message). May change it; emptying a Write or a message drops it. Then what After says
+  // happens.
   virtual After BeforeBody(Exchange&, std::string&) { return After::kGoOn; }
   // Before a stream's end; may add a last piece to its body.
   virtual void BeforeEnd(Exchange&, std::string&) {}

@@ -150,13 +150,10 @@ absl::Status WebSocket::Fail(uint16_t code, std::string_view reason) {
 }
 
 absl::Status WebSocket::Write(Kind kind, std::string_view data) {
-  std::string filtered;
-  if (filter_) {
-    filtered = std::string(data);
-    if (!filter_(filtered)) return absl::UnavailableError("the message was dropped");
-    data = filtered;
-  }
-  return WriteFrame(kind == Kind::kText ? kOpText : kOpBinary, data);
+  const uint8_t opcode = kind == Kind::kText ? kOpText : kOpBinary;
+  if (!filter_) return WriteFrame(opcode, data);
+  std::string payload(data);
+  return filter_(payload, [&] { return WriteFrame(opcode, payload); });
 }
 
 absl::Status WebSocket::Ping(std::string_view payload) { return WriteFrame(kOpPing, payload); }

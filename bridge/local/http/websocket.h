@@ -63,9 +63,11 @@ class WebSocket {
 
   Socket& socket() { return socket_; }
 
-  // Called with the payload before each message is written; false = the message is not sent, and
-  // the write fails. Set before any other thread writes.
-  void set_write_filter(std::function<bool(std::string&)> filter) { filter_ = std::move(filter); }
+  // Stands around the writing of each message: may change the payload, calls send() or does not,
+  // and says what the write's result is. Set before any other thread writes.
+  using WriteFilter =
+      std::function<absl::Status(std::string& payload, const std::function<absl::Status()>& send)>;
+  void set_write_filter(WriteFilter filter) { filter_ = std::move(filter); }
 
  private:
   absl::Status WriteFrame(uint8_t opcode, std::string_view payload);
@@ -74,7 +76,7 @@ class WebSocket {
 
   Socket& socket_;
   const Options options_;
-  std::function<bool(std::string&)> filter_;
+  WriteFilter filter_;
 
   // Reader's.
   WebSocketFrameParser frames_;

@@ -130,10 +130,10 @@ TEST_F(WebSocketTest, ViolationsAndTooLongMessagesClose) {
 
 TEST_F(WebSocketTest, WriteFilterSeesAndDrops) {
   Open();
-  ws_->set_write_filter([](std::string& payload) {
-    if (payload == "no") return false;
+  ws_->set_write_filter([](std::string& payload, const std::function<absl::Status()>& send) {
+    if (payload == "no") return absl::UnavailableError("dropped");
     payload += "!";
-    return true;
+    return send();
   });
   EXPECT_FALSE(ws_->WriteText("no").ok());
   EXPECT_TRUE(ws_->WriteText("yes").ok());
