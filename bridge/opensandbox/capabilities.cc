@@ -72,13 +72,11 @@ Task<absl::StatusOr<std::shared_ptr<DaemonCapabilities>>> ProbeDaemon(
   CO_ASSIGN_OR_RETURN(HttpResponse response,
                       co_await client.Fetch(context, daemon, std::move(request), 1 << 20));
   TakeAnnouncement(response, found.get());
-  if (!found->own()) {
-    std::vector<std::string> lines;
-    CO_ASSIGN_OR_RETURN(int code,
-                        co_await RunScript(client, context, daemon, kProbeScript, &lines));
-    (void)code;  // the lines tell
-    CO_RETURN_IF_ERROR(TakeProbeLines(lines, found.get()));
-  }
+  // Our own daemon, too: its terminals and file tools are the stock ones.
+  std::vector<std::string> lines;
+  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client, context, daemon, kProbeScript, &lines));
+  (void)code;  // the lines tell
+  CO_RETURN_IF_ERROR(TakeProbeLines(lines, found.get()));
   daemon->probed = found;
   co_return found;
 }

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/process_attachment.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/endpoint.h"
+#include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/remote_command.h"
+
+namespace bridge {
+namespace {
+
+constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr size_t kMaxSmallBody = 64 * 1024;
+constexpr uint16_t kTakenOver = 4001;
+constexpr uint16_t kPolicy = 1008;  // how the server's proxy passes on 404 and 409
+// So far before the wanted byte the replay begins, to see an end that was told before it. What one
+// stream had in its pipe may lie behind the other stream's mark.
+constexpr int64_t kLookBack = 64 * 1024 + 4 * static_cast<int64_t>(kProcessMarkBytes);
+constexpr int kHandoverTries = 5;
+constexpr absl::Duration kHandoverPause = absl::Milliseconds(50);
+constexpr absl::Duration kGoodbye = absl::Seconds(2);
+constexpr uint16_t kNormal = 1000;
+constexpr char kEndOfInput = '\x04';  // Ctrl-D on a terminal
+
+absl::Status Unreachable(std::string_view why) {
+  return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+                   "the connection to the process was lost (" + std::string(why) +
+                       "); attach again at the last offset");
+}
+
+absl::Status NoSuchProcess() {
+  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no process of this id");
+}
+
+bool IsPart(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+}  // namespace
+
+std::string FormatProcessId(const ProcessKey& key) {
+  return std::string(key.terminal ? "t." : "p.") + key.session + "." + key.nonce;
+}
+
+absl::StatusOr<ProcessKey> ParseProcessId(std::string_view text) {
+  const size_t dot = text.rfind('.');
+  if (text.size() < 5 || dot == std::string_view::npos || dot < 3) return NoSuchProcess();
+  const std::string_view session = text.substr(2, dot - 2);
+  const std::string_view nonce = text.substr(dot + 1);
+  const bool terminal = text.substr(0, 2) == "t.";
+  if ((!terminal && text.substr(0, 2) != "p.") || !IsPart(session) || !IsPart(nonce)) {
+    return NoSuchProcess();
+  }
+  return ProcessKey{std::string(session), std::string(nonce), terminal};
+}
+
+ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std::string folder)
+    : sandbox_(std::move(sandbox)),
+      key_(std::move(key)),
+      folder_(std::move(folder)),
+      out_(key_.nonce),
+      err_(key_.nonce) {}
+
+// An orderly close lets the daemon know at once that nobody holds the process any more.
+ProcessAttachment::~ProcessAttachment() {
+  if (socket_ == nullptr) return;
+  sandbox_.background.Start("let go of a process",
+                            [&loop = sandbox_.loop(), socket = std::shared_ptr<WebSocket>(
+                                                          std::move(socket_))]() -> Task<void> {
+                              (void)co_await RunWithin(loop, kGoodbye, [&socket]() -> Task<void> {
+                                bool more = co_await socket->Close(kNormal, "");
+                                WebSocketMessage ignored;
+                                while (more) more = co_await socket->Read(&ignored);
+                              });
+                            });
+}
+
+Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
+  HttpRequest request = sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, "GET",
+                                                "/pty/" + QueryEscape(key_.session), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await sandbox_.client.Fetch(sandbox_.context, sandbox_.daemon,
+                                                     std::move(request), kMaxSmallBody));
+  if (response.status == 404) co_return NoSuchProcess();
+  if (response.status != 200) co_return DaemonError(response, "describe a process");
+  CO_ASSIGN_OR_RETURN(PtyState state, ParsePtyState(response.body));
+  const int64_t wanted = options.offset.value_or(state.output_offset);
+  if (wanted > state.output_offset) {
+    co_return InvalidField("attach.offset", "lies ahead of the output");
+  }
+  next_ = wanted;
+  end_offset_ = wanted;
+  if (!state.running && state.output_offset > 0) {
+    // Even the wrapper is gone, and attaching would run everything again.
+    if (!options.restart_if_exited) {
+      events_.push_back(Attached{wanted, false, false, !key_.terminal});
+      Conclude(Lost{"the process was killed together with what watched it", false});
+      co_return absl::OkStatus();
+    }
+    restarted_ = true;
+  }
+  restart_wanted_ = options.restart_if_exited;
+  co_return co_await Connect(options, std::max<int64_t>(0, wanted - kLookBack));
+}
+
+Task<absl::Status> ProcessAttachment::Connect(const AttachOptions& options, int64_t since) {
+  const std::string url = WebSocketUrl(sandbox_.daemon->endpoint.url) + "/pty/" +
+                          QueryEscape(key_.session) + "/ws?pty=" + (key_.terminal ? "1" : "0") +
+                          "&since=" + std::to_string(since) +
+                          (options.takeover ? "&takeover=1" : "");
+  // The same headers as any request to the daemon.
+  const HttpRequest like =
+      sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, "GET", "/", kSmallLimit);
+  // The holder before us may have let go a moment ago, and the daemon not have noticed yet.
+  absl::Status status;
+  for (int attempt = 0; attempt < kHandoverTries; ++attempt) {
+    socket_ = std::make_unique<WebSocket>(sandbox_.client.http());
+    status = co_await socket_->Connect(url, like.headers);
+    if (status.ok()) co_return co_await AwaitConnected(since);
+    status = co_await Refused(std::move(status));
+    if (ReasonOf(status) != ErrorReason::ERROR_REASON_ALREADY_ATTACHED) break;
+    const bool slept = co_await sandbox_.loop().Sleep(kHandoverPause);
+    if (!slept) break;
+  }
+  co_return status;
+}
+
+Task<absl::Status> ProcessAttachment::Refused(absl::Status failure) {
+  const auto& refusal = socket_->refusal();
+  if (!refusal) {
+    co_return co_await sandbox_.client.directory().Explain(
+        sandbox_.context, sandbox_.daemon->sandbox_id, std::move(failure));
+  }
+  if (refusal->status == 404) co_return NoSuchProcess();
+  if (refusal->status == 409) {
+    co_return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED,
+                        "another client holds the process");
+  }
+  co_return DaemonError(*refusal, "attach to a process");
+}
+
+// Replay, then "connected". What the replay tells comes out behind Attached.
+Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
+  const int64_t wanted = next_;
+  next_ = since;
+  WebSocketMessage message;
+  bool connected = false;
+  while (!connected) {
+    const bool more = co_await socket_->Read(&message);
+    if (!more) {
+      const bool cancelled = co_await Cancelled();
+      if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+      if (socket_->end().code == kPolicy) {
+        co_return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED,
+                            "another client holds the process");
+      }
+      co_return Unreachable("before it was attached");
+    }
+    CO_ASSIGN_OR_RETURN(PtyFrame frame, ParsePtyFrame(std::move(message)));
+    if (frame.kind == PtyFrame::Kind::kConnected) {
+      connected = true;
+    } else if (frame.kind == PtyFrame::Kind::kReplay) {
+      if (frame.offset > wanted) {
+        co_return MakeError(ErrorReason::ERROR_REASON_REPLAY_GAP,
+                            "output before the first byte still held was asked for",
+                            {.metadata = {{"first_available", std::to_string(frame.offset)}}});
+      }
+      next_ = frame.offset;
+      if (frame.offset < wanted) {
+        // Looked at for marks only.
+        const auto skip = static_cast<size_t>(
+            std::min<int64_t>(wanted - frame.offset, static_cast<int64_t>(frame.data.size())));
+        TakeOutput(std::nullopt, std::string_view(frame.data).substr(0, skip));
+        std::deque<ProcessEvent> none;
+        events_.swap(none);
+        frame.data.erase(0, skip);
+      }
+      TakeOutput(std::nullopt, frame.data);
+    } else {
+      CO_RETURN_IF_ERROR(TakeFrame(std::move(frame)));
+    }
+  }
+  next_ = std::max(next_, wanted);
+  end_offset_ = std::max(end_offset_, wanted);
+  const bool ended = outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2);
+  if (ended && restart_wanted_) {
+    CO_RETURN_IF_ERROR(co_await Restart());
+    restarted_ = true;
+  }
+  events_.push_front(Attached{wanted, !ended || restarted_, restarted_, !key_.terminal});
+  if (ended && !restarted_) Conclude(*outcome_);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> ProcessAttachment::Restart() {
+  outcome_.reset();
+  marks_ = 0;
+  CO_ASSIGN_OR_RETURN(int code,
+                      co_await RunScript(sandbox_.client, sandbox_.context, sandbox_.daemon,
+                                         RestartScript(folder_), nullptr));
+  if (code == 0) co_return absl::OkStatus();
+  co_return MakeError(ErrorReason::ERROR_REASON_CONFLICT, "the process is being started already");
+}
+
+Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
+  while (events_.empty()) {
+    WebSocketMessage message;
+    const bool more = co_await socket_->Read(&message);
+    if (more) {
+      CO_ASSIGN_OR_RETURN(PtyFrame frame, ParsePtyFrame(std::move(message)));
+      CO_RETURN_IF_ERROR(TakeFrame(std::move(frame)));
+      continue;
+    }
+    const bool cancelled = co_await Cancelled();
+    if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+    CO_RETURN_IF_ERROR(TakeEnd());
+  }
+  ProcessEvent event = std::move(events_.front());
+  events_.pop_front();
+  co_return event;
+}
+
+absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
+  switch (frame.kind) {
+    case PtyFrame::Kind::kOutput:
+      TakeOutput(frame.stream, frame.data);
+      if (outcome_ && marks_ >= (key_.terminal ? 1 : 2)) Conclude(*outcome_);
+      return absl::OkStatus();
+    case PtyFrame::Kind::kPong:
+      if (!pings_.empty()) {
+        events_.push_back(StdinTaken{pings_.front()});
+        pings_.pop_front();
+      }
+      return absl::OkStatus();
+    case PtyFrame::Kind::kExit:
+      // The wrapper itself ended, which it does only when it is killed.
+      Conclude(outcome_.value_or(frame.exit_code < 0 ? Outcome(Signalled{})
+                                                     : Outcome(ExitCode{frame.exit_code})));
+      return absl::OkStatus();
+    case PtyFrame::Kind::kError:
+      return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                       "the sandbox's daemon failed to run the process",
+                       {.metadata = {{"upstream_code", frame.code}}});
+    default:
+      return absl::OkStatus();
+  }
+}
+
+void ProcessAttachment::TakeOutput(std::optional<StreamId> stream, std::string_view bytes) {
+  ProcessMarkScanner& scanner = stream == StreamId::kStderr ? err_ : out_;
+  std::vector<ProcessMarkScanner::Piece> pieces = scanner.Feed(bytes, next_);
+  next_ += static_cast<int64_t>(bytes.size());
+  for (ProcessMarkScanner::Piece& piece : pieces) {
+    if (piece.mark) {
+      TakeMark(*piece.mark, piece.offset);
+      continue;
+    }
+    end_offset_ = piece.offset + static_cast<int64_t>(piece.data.size());
+    events_.push_back(ProcessOutput{piece.offset, stream, std::move(piece.data)});
+  }
+}
+
+void ProcessAttachment::TakeMark(ProcessMark mark, int64_t offset) {
+  (void)offset;
+  const std::optional<Outcome> outcome = OutcomeOfMark(mark);
+  if (!outcome) {  // it runs once more
+    outcome_.reset();
+    marks_ = 0;
+    return;
+  }
+  outcome_ = outcome;
+  ++marks_;
+}
+
+absl::Status ProcessAttachment::TakeEnd() {
+  if (socket_->end().code == kTakenOver) {
+    events_.push_back(Displaced{});
+    over_ = true;
+    return absl::OkStatus();
+  }
+  return Unreachable(socket_->end().code ? "it was closed" : "without a word");
+}
+
+void ProcessAttachment::Conclude(Outcome outcome) {
+  if (over_) return;
+  over_ = true;
+  for (ProcessMarkScanner* scanner : {&out_, &err_}) {
+    for (ProcessMarkScanner::Piece& piece : scanner->Finish()) {
+      end_offset_ = piece.offset + static_cast<int64_t>(piece.data.size());
+      events_.push_back(ProcessOutput{piece.offset, std::nullopt, std::move(piece.data)});
+    }
+  }
+  events_.push_back(ProcessExited{std::move(outcome)});
+  events_.push_back(ProcessDrained{end_offset_});
+}
+
+Task<absl::Status> ProcessAttachment::Send(std::string frame, WebSocketKind kind) {
+  if (over_ || socket_ == nullptr) co_return absl::OkStatus();  // nobody reads it any more
+  const bool sent = co_await socket_->Write(kind, frame);
+  if (sent || over_) co_return absl::OkStatus();
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+  co_return Unreachable("input could not be sent");
+}
+
+Task<absl::Status> ProcessAttachment::SendInput(int64_t offset, std::string_view bytes) {
+  if (offset > sent_) co_return InvalidField("stdin.offset", "leaves out input");
+  const int64_t known = std::min<int64_t>(sent_ - offset, static_cast<int64_t>(bytes.size()));
+  bytes.remove_prefix(static_cast<size_t>(known));
+  if (bytes.empty()) co_return absl::OkStatus();
+  sent_ += static_cast<int64_t>(bytes.size());
+  CO_RETURN_IF_ERROR(co_await Send(PtyInput(bytes), WebSocketKind::kBinary));
+  // The daemon handles frames in order: its pong says that the input before it was written.
+  pings_.push_back(sent_);
+  co_return co_await Send(std::string(kPtyPing), WebSocketKind::kText);
+}
+
+Task<absl::Status> ProcessAttachment::SendEof() {
+  if (key_.terminal) {
+    co_return co_await Send(PtyInput(std::string_view(&kEndOfInput, 1)), WebSocketKind::kBinary);
+  }
+  co_return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
+                      "this sandbox's daemon cannot end a process's input; use a terminal",
+                      {.metadata = {{"feature", "process.stdin_eof"}}});
+}
+
+Task<absl::Status> ProcessAttachment::Resize(TerminalSize size) {
+  if (!key_.terminal) co_return InvalidField("resize", "the process has no terminal");
+  co_return co_await Send(PtyResize(size), WebSocketKind::kText);
+}
+
+}  // namespace bridge

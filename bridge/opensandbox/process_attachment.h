@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/process_attachment.h — holding a process: its output numbered and whole, its input
+// taken at most once, its end behind its last byte. Dropping it detaches; the process runs on. One
+// task reads events while another one sends input; loop thread only.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "bridge/net/websocket.h"
+#include "bridge/opensandbox/process_marker.h"
+#include "bridge/opensandbox/process_types.h"
+#include "bridge/opensandbox/pty_codec.h"
+#include "bridge/opensandbox/sandbox_handle.h"
+
+namespace bridge {
+
+struct AttachOptions {
+  std::optional<int64_t> offset = {};  // absent: from now on
+  bool takeover = false;
+  bool restart_if_exited = false;
+};
+
+// The parts of a process's id: where it is.
+struct ProcessKey {
+  std::string session = {};  // the daemon's
+  std::string nonce = {};
+  bool terminal = false;
+};
+std::string FormatProcessId(const ProcessKey& key);
+absl::StatusOr<ProcessKey> ParseProcessId(std::string_view text);  // PROCESS_NOT_FOUND
+
+class ProcessAttachment {
+ public:
+  ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std::string folder);
+  ~ProcessAttachment();
+
+  // Errors: PROCESS_NOT_FOUND, ALREADY_ATTACHED, REPLAY_GAP, INVALID_ARGUMENT (an offset ahead of
+  // the output), those of the transport.
+  Task<absl::Status> Open(AttachOptions options);
+
+  // The next event; the last one is ProcessDrained or Displaced. Errors: SANDBOX_UNREACHABLE
+  // (attach again at the last offset), CANCELLED.
+  Task<absl::StatusOr<ProcessEvent>> Next();
+
+  // `offset`: of the first byte, counted in this attachment. What was taken before is skipped.
+  // Errors: INVALID_ARGUMENT (a hole), SANDBOX_UNREACHABLE.
+  Task<absl::Status> SendInput(int64_t offset, std::string_view bytes);
+  Task<absl::Status> SendEof();
+  Task<absl::Status> Resize(TerminalSize size);
+
+ private:
+  Task<absl::Status> Connect(const AttachOptions& options, int64_t since);
+  Task<absl::Status> Refused(absl::Status failure);
+  Task<absl::Status> AwaitConnected(int64_t since);
+  Task<absl::Status> Restart();
+  absl::Status TakeFrame(PtyFrame frame);
+  void TakeOutput(std::optional<StreamId> stream, std::string_view bytes);
+  void TakeMark(ProcessMark mark, int64_t offset);
+  absl::Status TakeEnd();
+  void Conclude(Outcome outcome);
+  Task<absl::Status> Send(std::string frame, WebSocketKind kind);
+
+  SandboxHandle sandbox_;
+  const ProcessKey key_;
+  const std::string folder_;
+  std::unique_ptr<WebSocket> socket_;
+  ProcessMarkScanner out_;
+  ProcessMarkScanner err_;
+  std::deque<ProcessEvent> events_;
+  int64_t next_ = 0;           // number of the next output byte
+  int64_t sent_ = 0;           // input given to the daemon
+  std::deque<int64_t> pings_;  // input that lies before each unanswered ping
+  int marks_ = 0;              // of the present end: a process on pipes tells it on both streams
+  std::optional<Outcome> outcome_;
+  int64_t end_offset_ = 0;
+  bool restart_wanted_ = false;
+  bool restarted_ = false;
+  bool over_ = false;
+};
+
+}  // namespace bridge

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/process_client.h"
+
+#include <charconv>
+#include <sstream>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/random.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_script.h"
+#include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/remote_command.h"
+
+namespace bridge {
+namespace {
+
+constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr size_t kMaxSmallBody = 64 * 1024;
+constexpr size_t kMaxPasswd = 1 << 20;
+constexpr size_t kMaxListBytes = size_t{16} << 20;
+
+absl::Status Unsupported(std::string_view why) {
+  return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE, why,
+                   {.metadata = {{"feature", "process.start"}}});
+}
+
+absl::Status NoSuchProcess() {
+  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no such process runs");
+}
+
+absl::Status ErrorOfSignal(int exit_status) {
+  if (exit_status == 0) return absl::OkStatus();
+  if (exit_status == 13) {
+    return MakeError(ErrorReason::ERROR_REASON_PERMISSION_DENIED,
+                     "the sandbox's user may not signal this process");
+  }
+  return NoSuchProcess();
+}
+
+int64_t Number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
+}  // namespace
+
+Task<absl::StatusOr<SandboxHandle>> ProcessClient::Find(CallContext context, SandboxTarget target) {
+  absl::StatusOr<SandboxHandle> sandbox =
+      co_await FindSandbox(client_, background_, std::move(context), std::move(target));
+  if (!sandbox.ok()) co_return sandbox.status();
+  // Our own daemon does not need to be asked what its shell is; its terminals want bash all the
+  // same.
+  co_return sandbox;
+}
+
+Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext context,
+                                                                  SandboxTarget target,
+                                                                  ProcessSpec spec,
+                                                                  bool on_attach) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  if (!sandbox.capabilities->bash) co_return Unsupported("processes need bash in the image");
+  if (sandbox.capabilities->scratch.empty()) {
+    co_return Unsupported("processes need a writable directory in the sandbox");
+  }
+  StockUser user;
+  if (spec.user.set()) {
+    CO_ASSIGN_OR_RETURN(
+        std::string passwd,
+        co_await client_.ReadSmallFile(sandbox.context, sandbox.daemon, "/etc/passwd", kMaxPasswd));
+    CO_ASSIGN_OR_RETURN(user, ResolveUser(spec.user, passwd));
+  }
+  ProcessKey key{.nonce = RandomHex(16), .terminal = spec.terminal.has_value()};
+  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  const std::string wrapper = ProcessWrapper(spec, user, folder, key.nonce);
+  if (wrapper.size() > kMaxScriptBytes) {
+    co_return InvalidField("spec", "arguments and environment exceed what Linux takes (128 KiB)");
+  }
+  HttpRequest request =
+      client_.Request(sandbox.context, *sandbox.daemon, "POST", "/pty", kSmallLimit);
+  request.headers.Set("Content-Type", "application/json");
+  request.body = PtyRequestJson(wrapper);
+  request.resend = Resend::kNever;
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
+  if (response.status != 201 && response.status != 200) {
+    co_return DaemonError(response, "make a process");
+  }
+  CO_ASSIGN_OR_RETURN(key.session, ParsePtyId(response.body));
+  const std::string process_id = FormatProcessId(key);
+  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                                   RegisterScript(folder, process_id), nullptr));
+  if (code != 0) co_return Unsupported("processes need a writable directory in the sandbox");
+  Started started{process_id, sandbox.daemon->incarnation};
+  if (on_attach) co_return started;
+  // The daemon starts what somebody attaches to.
+  auto attachment = std::make_unique<ProcessAttachment>(sandbox, key, folder);
+  CO_RETURN_IF_ERROR(co_await attachment->Open({.offset = 0}));
+  attachment.reset();
+  std::vector<std::string> lines;
+  CO_ASSIGN_OR_RETURN(code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                               AwaitStartScript(folder), &lines));
+  if (!lines.empty()) started.pid = std::max<int64_t>(0, Number(lines[0]));
+  co_return started;
+}
+
+Task<absl::StatusOr<std::unique_ptr<ProcessAttachment>>> ProcessClient::Attach(
+    CallContext context, SandboxTarget target, std::string process_id, AttachOptions options) {
+  CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  auto attachment = std::make_unique<ProcessAttachment>(std::move(sandbox), std::move(key), folder);
+  CO_RETURN_IF_ERROR(co_await attachment->Open(options));
+  co_return attachment;
+}
+
+Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, SandboxTarget target,
+                                                     std::string process_id) {
+  CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  HttpRequest request = client_.Request(sandbox.context, *sandbox.daemon, "GET",
+                                        "/pty/" + QueryEscape(key.session), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
+  if (response.status == 404) co_return NoSuchProcess();
+  if (response.status != 200) co_return DaemonError(response, "describe a process");
+  CO_ASSIGN_OR_RETURN(PtyState state, ParsePtyState(response.body));
+  std::vector<std::string> lines;
+  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                                   PidScript(folder), &lines));
+  (void)code;
+  ProcessInfo info{.process_id = std::move(process_id),
+                   .terminal = key.terminal,
+                   .output_offset = state.output_offset};
+  if (!lines.empty()) info.pid = std::max<int64_t>(0, Number(lines[0]));
+  if (info.pid > 0) {
+    info.state = ProcessState::kRunning;
+  } else if (!state.running && state.output_offset == 0) {
+    info.state = ProcessState::kPending;
+  } else {
+    info.state = ProcessState::kExited;
+  }
+  co_return info;
+}
+
+Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext context,
+                                                                   SandboxTarget target, bool all) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(context, target));
+  std::vector<std::string> lines;
+  CO_ASSIGN_OR_RETURN(int code,
+                      co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                         ListOwnScript(sandbox.capabilities->scratch), &lines));
+  (void)code;
+  std::vector<ProcessInfo> own;
+  for (const std::string& line : lines) {
+    const size_t space = line.rfind(' ');
+    const auto key = ParseProcessId(std::string_view(line).substr(0, space));
+    if (space == std::string::npos || !key.ok()) continue;
+    const int64_t pid = Number(std::string_view(line).substr(space + 1));
+    own.push_back({.process_id = line.substr(0, space),
+                   .pid = std::max<int64_t>(pid, 0),
+                   .state = pid > 0 ? ProcessState::kRunning : ProcessState::kExited,
+                   .terminal = key->terminal});
+  }
+  if (!all) co_return own;
+  CO_ASSIGN_OR_RETURN(std::vector<ProcessInfo> everything,
+                      co_await ListAll(std::move(context), std::move(target)));
+  for (ProcessInfo& ours : own) {
+    bool found = false;
+    for (ProcessInfo& any : everything) {
+      if (ours.pid == 0 || any.pid != ours.pid) continue;
+      any.process_id = ours.process_id;
+      any.terminal = ours.terminal;
+      found = true;
+    }
+    if (!found) everything.push_back(std::move(ours));
+  }
+  co_return everything;
+}
+
+Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::ListAll(CallContext context,
+                                                                      SandboxTarget target) {
+  CO_ASSIGN_OR_RETURN(std::unique_ptr<Exec> exec,
+                      co_await execs_.Start(std::move(context), std::move(target),
+                                            {.shell = ListAllScript()}, kSmallLimit));
+  std::string text;
+  ExecBatch batch;
+  while (!batch.drained) {
+    CO_RETURN_IF_ERROR(co_await exec->Next(&batch, kSmallLimit));
+    for (const ExecOutput& output : batch.outputs) {
+      if (output.stream == StreamId::kStdout) text += output.data;
+    }
+    if (text.size() > kMaxListBytes) exec->Skip(StreamId::kStdout);
+  }
+  co_return ParseProcessList(text);
+}
+
+std::vector<ProcessInfo> ParseProcessList(std::string_view text) {
+  std::vector<ProcessInfo> list;
+  while (!text.empty()) {
+    const size_t head_end = text.find('\0');
+    if (head_end == std::string_view::npos) break;
+    std::istringstream head{std::string(text.substr(0, head_end))};
+    text.remove_prefix(head_end + 1);
+    ProcessInfo info;
+    std::string state;
+    head >> info.pid >> info.parent_pid >> info.group_id >> state >> info.user;
+    // Arguments each end with NUL; two more follow. An empty argument looks like the end only where
+    // nothing but the next head follows.
+    std::string_view arguments = text.substr(0, text.find(std::string_view("\0\0", 2)));
+    text.remove_prefix(std::min(text.size(), arguments.size() + 2));
+    while (!text.empty() && text.front() == '\0') text.remove_prefix(1);
+    while (!arguments.empty()) {
+      const size_t end = arguments.find('\0');
+      info.command_line.emplace_back(arguments.substr(0, end));
+      arguments.remove_prefix(end == std::string_view::npos ? arguments.size() : end + 1);
+    }
+    if (head.fail() || info.pid <= 0) continue;
+    if (state == "Z" || state == "X") info.state = ProcessState::kZombie;
+    if (state == "T" || state == "t") info.state = ProcessState::kStopped;
+    list.push_back(std::move(info));
+  }
+  return list;
+}
+
+Task<absl::Status> ProcessClient::Signal(CallContext context, SandboxTarget target,
+                                         std::string process_id, ProcessSignal signal) {
+  CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  CO_ASSIGN_OR_RETURN(
+      int code,
+      co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                         SignalProcessScript(folder, signal.signal, signal.group), nullptr));
+  co_return ErrorOfSignal(code);
+}
+
+Task<absl::Status> ProcessClient::SignalPid(CallContext context, SandboxTarget target, int64_t pid,
+                                            ProcessSignal signal) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  CO_ASSIGN_OR_RETURN(
+      int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                   SignalPidScript(pid, signal.signal, signal.group), nullptr));
+  co_return ErrorOfSignal(code);
+}
+
+Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTarget target,
+                                                 std::string process_id) {
+  CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  HttpRequest request = client_.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                                        "/pty/" + QueryEscape(key.session), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(
+      HttpResponse response,
+      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
+  if (response.status != 200 && response.status != 404) {
+    co_return DaemonError(response, "end a process");
+  }
+  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  HttpRequest remove = client_.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                                       "/directories?path=" + QueryEscape(folder), kSmallLimit);
+  (void)co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(remove), kMaxSmallBody);
+  co_return response.status == 200;
+}
+
+}  // namespace bridge

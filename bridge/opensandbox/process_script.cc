@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/process_script.h"
+
+#include "bridge/opensandbox/exec_script.h"
+
+namespace bridge {
+namespace {
+
+std::string Exports(const ProcessSpec& spec, const StockUser& user) {
+  std::string script;
+  const auto add = [&script](const std::string& name, const std::string& value) {
+    script += "export " + name + "=" + ShellQuote(value) + "\n";
+  };
+  if (spec.terminal) add("TERM", "xterm-256color");
+  for (const auto& [name, value] : user.env) add(name, value);
+  for (const auto& [name, value] : spec.env) add(name, value);
+  return script;
+}
+
+std::string Program(const ProcessSpec& spec) {
+  if (!spec.argv.empty()) {
+    std::string line;
+    for (const std::string& arg : spec.argv) line += " " + ShellQuote(arg);
+    return line;
+  }
+  if (!spec.shell.empty()) return " \"$BASH\" -c " + ShellQuote(spec.shell);
+  return " \"$BASH\"" + std::string(spec.terminal ? " -i" : "");
+}
+
+// What the shell can tell before it becomes the program; the rest is the program's own exit status.
+std::string Checks(const ProcessSpec& spec) {
+  std::string script;
+  if (!spec.cwd.empty()) {
+    script += "  CDPATH= cd -- " + ShellQuote(spec.cwd) +
+              " 2>/dev/null || { echo 124 >\"$d/f\"; exit 124; }\n  unset OLDPWD\n";
+  }
+  if (spec.argv.empty()) return script;
+  const std::string program = ShellQuote(spec.argv[0]);
+  if (spec.argv[0].find('/') == std::string::npos) {
+    return script + "  command -v " + program +
+           " >/dev/null 2>&1 || { echo 127 >\"$d/f\"; exit 127; }\n";
+  }
+  return script + "  [ -e " + program + " ] || { echo 127 >\"$d/f\"; exit 127; }\n  [ -x " +
+         program + " ] && [ ! -d " + program + " ] || { echo 126 >\"$d/f\"; exit 126; }\n";
+}
+
+// Changing users needs a tool of the image; there is no other way on a terminal.
+std::string ChangeUser(const StockUser& user) {
+  if (!user.uid) return "";
+  const std::string uid = std::to_string(*user.uid);
+  const std::string gid = user.gid ? std::to_string(*user.gid) : "";
+  std::string script = "  if command -v setpriv >/dev/null 2>&1; then U='setpriv --reuid=" + uid;
+  script += gid.empty() ? " --regid='$(id -g " + uid + ")' --init-groups'"
+                        : " --regid=" + gid + " --clear-groups'";
+  script += "\n  elif command -v chroot >/dev/null 2>&1; then U='chroot --userspec=" + uid + ":" +
+            gid + " /'\n  else echo 125 >\"$d/f\"; exit 125; fi\n";
+  return script;
+}
+
+}  // namespace
+
+std::string ProcessFolder(std::string_view scratch, std::string_view nonce) {
+  while (!scratch.empty() && scratch.back() == '/') scratch.remove_suffix(1);
+  return std::string(scratch) + "/.sandbox-bridge-p-" + std::string(nonce);
+}
+
+std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::string_view folder,
+                           std::string_view nonce) {
+  std::string script;
+  if (spec.terminal) {
+    script += "stty rows " + std::to_string(spec.terminal->rows) + " cols " +
+              std::to_string(spec.terminal->columns) + " 2>/dev/null\n";
+  }
+  script += "d=" + ShellQuote(folder) + "\nn=" + std::string(nonce) +
+            "\nmkdir -m 711 \"$d\" 2>/dev/null; mkfifo -m 600 \"$d/c\" 2>/dev/null\n"
+            "exec 3>&2 2>\"$d/m\"\n"
+            "trap : HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU\n"
+            "mark() { printf '\\036%s:%s:%03d\\036' \"$n\" \"$1\" \"$2\"";
+  // Pipes are two streams, and the end of both must be known.
+  if (!spec.terminal) script += "; printf '\\036%s:%s:%03d\\036' \"$n\" \"$1\" \"$2\" >&3";
+  script += "; }\n" + Exports(spec, user) +
+            // What the daemon starts ignores SIGINT, and only `env` can undo that.
+            "E=\nenv --default-signal=INT true 2>/dev/null && E='env --default-signal=INT,QUIT'\n"
+            "U=\nwhile :; do\n  : >\"$d/m\"; rm -f \"$d/f\"\n  (\n  exec 2>&3 3>&-\n" +
+            ChangeUser(user) + Checks(spec) +
+            "  echo \"$BASHPID\" >\"$d/p\"\n  cp \"$d/p\" \"$d/s\"\n  exec $E $U" + Program(spec) +
+            "\n  )\n  s=$?\n  rm -f \"$d/p\"\n"
+            "  [ -e \"$d/s\" ] || : >\"$d/s\"\n" +
+            // Lets the daemon empty both pipes first, so that the marks come last in its numbering.
+            std::string(spec.terminal ? "" : "  sleep 0.03 2>/dev/null\n") +
+            "  if [ -e \"$d/f\" ]; then mark f \"$s\"\n"
+            "  elif [ \"$s\" -gt 128 ] && [ -s \"$d/m\" ]; then mark s $((s-128))\n"
+            "  else mark e \"$s\"; fi\n"
+            "  a=; while [ \"$a\" != r ]; do read -r a <\"$d/c\" || sleep 1; done\n"
+            "  mark r 0\ndone\n";
+  return script;
+}
+
+std::string RegisterScript(std::string_view folder, std::string_view process_id) {
+  return "d=" + ShellQuote(folder) + "\nmkdir -m 711 \"$d\" 2>/dev/null\necho " +
+         ShellQuote(process_id) + " >\"$d/id\"\n";
+}
+
+std::string RestartScript(std::string_view folder) {
+  return "d=" + ShellQuote(folder) +
+         "\n[ -p \"$d/c\" ] && [ ! -e \"$d/p\" ] || exit 3\necho r >\"$d/c\"\n";
+}
+
+std::string AwaitStartScript(std::string_view folder) {
+  const std::string started = ShellQuote(std::string(folder) + "/s");
+  return "i=0\nwhile [ ! -e " + started +
+         " ] && [ $i -lt 100 ]; do sleep 0.01 2>/dev/null || sleep 1; i=$((i+1)); done\ncat " +
+         started + " 2>/dev/null\n";
+}
+
+std::string PidScript(std::string_view folder) {
+  return "cat " + ShellQuote(std::string(folder) + "/p") + " 2>/dev/null\n";
+}
+
+std::string SignalProcessScript(std::string_view folder, int signal, bool group) {
+  const std::string number = std::to_string(signal);
+  std::string script = "read -r p <" + ShellQuote(std::string(folder) + "/p") +
+                       " 2>/dev/null || exit 3\ncase $p in ''|*[!0-9]*|1) exit 3;; esac\n";
+  if (!group) return script + "kill -" + number + " \"$p\" 2>/dev/null || exit 3\n";
+  // The wrapper leads the group and must live to tell the end.
+  return script +
+         "set -- $(cat /proc/$p/stat 2>/dev/null | sed 's/.*) //')\ng=$3\n"
+         "[ -n \"$g\" ] || exit 3\nk=3\nfor s in /proc/[0-9]*/stat; do\n"
+         "  q=${s#/proc/}; q=${q%/stat}\n  [ \"$q\" != \"$g\" ] || [ \"$q\" = \"$p\" ] || "
+         "continue\n"
+         "  set -- $(cat \"$s\" 2>/dev/null | sed 's/.*) //')\n"
+         "  [ \"$3\" = \"$g\" ] && kill -" +
+         number + " \"$q\" 2>/dev/null && k=0\ndone\nexit $k\n";
+}
+
+std::string SignalPidScript(int64_t pid, int signal, bool group) {
+  const std::string target = (group ? "-" : "") + std::to_string(pid);
+  return "o=$(kill -" + std::to_string(signal) + " " + target +
+         " 2>&1) && exit 0\ncase \"$o\" in *'ermitted'*|*'ermission'*) exit 13;; esac\nexit 3\n";
+}
+
+std::string ListOwnScript(std::string_view scratch) {
+  return "for d in " + ShellQuote(scratch) +
+         "/.sandbox-bridge-p-*; do\n  read -r i <\"$d/id\" || continue\n  p=0\n"
+         "  [ -e \"$d/p\" ] && read -r p <\"$d/p\"\n  echo \"$i $p\"\ndone 2>/dev/null\n";
+}
+
+std::string ListAllScript() {
+  return "for d in /proc/[0-9]*; do\n  { read -r s <\"$d/stat\"; } 2>/dev/null || continue\n"
+         "  set -- ${s##*) }\n  u=\n  while read -r k v w; do [ \"$k\" = Uid: ] && u=$v && break; "
+         "done"
+         " <\"$d/status\" 2>/dev/null\n"
+         "  printf '%s %s %s %s %s\\0' \"${d#/proc/}\" \"$2\" \"$3\" \"$1\" \"$u\"\n"
+         "  cat \"$d/cmdline\" 2>/dev/null\n  printf '\\0\\0'\ndone\n";
+}
+
+}  // namespace bridge

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/process_script.h — the bash text that runs a long-lived process on a stock daemon's
+// /pty, and the scripts that look after it. The wrapper runs the program, tells its end by a marker
+// in the output (process_marker.h) and then waits: so the terminal stays open until every byte was
+// read, and the daemon's habit of running an exited session again is never triggered. Pure
+// functions.
+//
+// Its folder holds: "id" the process id, "p" the program's pid while it runs, "s" the last pid, "c"
+// a pipe on which a line makes it run once more, "m" what the shell says of a death by signal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "bridge/opensandbox/process_types.h"
+#include "bridge/opensandbox/user_directory.h"
+
+namespace bridge {
+
+// "/tmp/.sandbox-bridge-p-NONCE"
+std::string ProcessFolder(std::string_view scratch, std::string_view nonce);
+
+// `user`: resolved; empty when the spec names none.
+std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::string_view folder,
+                           std::string_view nonce);
+
+// Stores the process's id in its folder, for lists.
+std::string RegisterScript(std::string_view folder, std::string_view process_id);
+// Makes the wrapper run its program once more; fails when it is not waiting.
+std::string RestartScript(std::string_view folder);
+// Waits until the program was started for the first time (at most about a second) and prints its
+// pid.
+std::string AwaitStartScript(std::string_view folder);
+// Prints the pid while the program runs.
+std::string PidScript(std::string_view folder);
+// To the program, or to every member of its session's group but the wrapper. Exit 3: nobody there.
+std::string SignalProcessScript(std::string_view folder, int signal, bool group);
+// To any pid or group. Exit 3: no such process, 13: not permitted.
+std::string SignalPidScript(int64_t pid, int signal, bool group);
+// One line a process of the bridge: ID PID-or-0.
+std::string ListOwnScript(std::string_view scratch);
+// All processes, for an exact run: pid ppid pgid state uid NUL cmdline... NUL NUL each.
+std::string ListAllScript();
+
+}  // namespace bridge
