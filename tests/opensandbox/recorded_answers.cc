@@ -4,52 +4,54 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "absl/strings/escaping.h"
 
 namespace bridge {
 namespace {
 
-constexpr char kPath[] = "tests/opensandbox/testdata/lifecycle_answers.jsonl";
+using nlohmann::json;
 
 [[noreturn]] void Die(std::string_view what) {
   std::fprintf(stderr, "recordings: %.*s\n", static_cast<int>(what.size()), what.data());
   std::abort();
 }
 
-std::vector<RecordedAnswer> Load() {
-  std::ifstream file(kPath);
-  if (!file) Die(kPath);
-  std::vector<RecordedAnswer> result;
+void Load(const std::string& area, std::map<std::string, HttpResponse, std::less<>>* answers) {
+  std::ifstream file("tests/testdata/recordings/" + area + ".jsonl");
+  if (!file) Die(area);
   for (std::string line; std::getline(file, line);) {
-    const auto record = nlohmann::json::parse(line, nullptr, false);
+    const json record = json::parse(line, nullptr, false);
     if (record.is_discarded()) Die(line);
-    RecordedAnswer answer;
-    answer.name = record["name"];
-    answer.method = record["method"];
-    answer.path = record["path"];
-    answer.response.status = record["status"];
-    answer.response.body = record["body"];
-    for (const auto& header : record["headers"]) {
-      answer.response.headers.Add(header[0].get<std::string>(), header[1].get<std::string>());
+    const json& response = record["response"];
+    if (response["status"].is_null() || response.value("truncated", false)) continue;
+    HttpResponse& answer = (*answers)[record["name"]];
+    answer.status = response["status"];
+    for (const json& header : response["headers"]) {
+      answer.headers.Add(header[0].get<std::string>(), header[1].get<std::string>());
     }
-    result.push_back(std::move(answer));
+    for (const json& chunk : response.value("chunks", json::array())) {
+      std::string bytes;
+      if (!absl::Base64Unescape(chunk["b64"].get<std::string>(), &bytes)) Die("base64");
+      answer.body += bytes;
+    }
   }
-  return result;
 }
 
 }  // namespace
 
-const std::vector<RecordedAnswer>& RecordedAnswers() {
-  static const auto* answers = new std::vector<RecordedAnswer>(Load());
-  return *answers;
-}
-
 const HttpResponse& Recorded(std::string_view name) {
-  for (const RecordedAnswer& answer : RecordedAnswers()) {
-    if (answer.name == name) return answer.response;
-  }
-  Die(name);
+  static const auto* answers = [] {
+    auto* loaded = new std::map<std::string, HttpResponse, std::less<>>();
+    for (const char* area : {"lifecycle", "errors", "metrics"}) Load(area, loaded);
+    return loaded;
+  }();
+  const auto it = answers->find(name);
+  if (it == answers->end()) Die(name);
+  return it->second;
 }
 
 }  // namespace bridge

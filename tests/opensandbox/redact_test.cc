@@ -135,7 +135,7 @@ TEST(RedactDiagnostics, AnyBytesAreSafe) {
   (void)Redact(std::string(1 << 20, ':'));
   (void)Redact("password=" + std::string(1 << 20, '\\'));
   std::string path;  // one word of many parts: looked at once
-  for (int i = 0; i < 200'000; ++i) path += "a/b/";
+  for (int i = 0; i < 20'000; ++i) path += "a/b/";
   EXPECT_EQ(Redact(path), path);
 }
 
