@@ -144,8 +144,11 @@ Task<absl::StatusOr<Endpoint>> DaemonFinder::Find(CallContext context, std::stri
     co_return first;
   }
   const absl::Status second = co_await Ping(context, sandbox_id, given);
-  if (second.ok()) co_return given;
-  co_return first;
+  if (!second.ok()) co_return first;
+  // A daemon that came up between the two answers at its root as well, and the detour would cost it
+  // its descriptors for as long as it is remembered.
+  const absl::Status again = co_await Ping(context, sandbox_id, root);
+  co_return again.ok() ? root : given;
 }
 
 }  // namespace bridge

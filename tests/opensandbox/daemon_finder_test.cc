@@ -27,10 +27,18 @@ TEST_F(DaemonFinderTest, PrefersTheRootOverExecdsOwnProxy) {
 }
 
 TEST_F(DaemonFinderTest, FallsBackToTheFormThatWasGiven) {
-  fake_.Script("GET 10.0.0.7:44064/ping", {.status = 404, .body = "404 page not found"});
+  fake_.Script("GET 10.0.0.7:44064/ping",
+               {.status = 404, .body = "404 page not found", .times = -1});
   const auto endpoint = Find();
   ASSERT_THAT(endpoint, IsOk());
   EXPECT_EQ(endpoint->url, "http://10.0.0.7:44064/proxy/44772");
+}
+
+TEST_F(DaemonFinderTest, ADaemonThatComesUpBetweenTwoTriesIsNotReachedByTheDetour) {
+  fake_.Script("GET 10.0.0.7:44064/ping", {.refused = true});
+  const auto endpoint = Find();
+  ASSERT_THAT(endpoint, IsOk());
+  EXPECT_EQ(endpoint->url, "http://10.0.0.7:44064");
 }
 
 TEST_F(DaemonFinderTest, TheKeyStaysAtTheServer) {
