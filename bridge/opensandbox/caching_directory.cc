@@ -17,8 +17,23 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(800);
 constexpr int kTries = 3;
+// How soon the server is asked again that could not be asked about a known sandbox.
+constexpr absl::Duration kRecheck = absl::Seconds(5);
 // For looking why a daemon fell silent.
 constexpr absl::Duration kExplainTimeout = absl::Seconds(3);
+
+// The sandboxes run on while their server is away.
+bool IsServersTrouble(const absl::Status& failure) {
+  switch (ReasonOf(failure)) {
+    case ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE:
+    case ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT:
+    case ErrorReason::ERROR_REASON_UPSTREAM_FAILED:
+    case ErrorReason::ERROR_REASON_QUOTA_EXCEEDED:
+      return true;
+    default:
+      return false;
+  }
+}
 
 absl::Status CancelledWhileResolving(std::string_view sandbox_id) {
   return MakeError(ErrorReason::ERROR_REASON_CANCELLED,
@@ -128,10 +143,23 @@ std::shared_ptr<CachingDirectory::Shared> CachingDirectory::StartOrJoin(const Ca
   return shared;
 }
 
+std::shared_ptr<Daemon> CachingDirectory::KeepWithoutServer(const Key& key,
+                                                            const absl::Status& failure) {
+  const auto it = index_.find(key);
+  if (it == index_.end() || !IsServersTrouble(failure)) return nullptr;
+  Entry& entry = *it->second;
+  if (entry.expires_at && loop_.clock().Now() >= *entry.expires_at) return nullptr;
+  entry.checked = loop_.Now() - options_.trust + std::min(kRecheck, options_.trust);
+  return entry.daemon;
+}
+
 Task<CachingDirectory::Found> CachingDirectory::ResolveNow(CallContext context, Key key) {
   const std::string& id = key.first;
   absl::StatusOr<Reading> reading = co_await client_.Get(context, id);
   if (!reading.ok()) {
+    if (std::shared_ptr<Daemon> daemon = KeepWithoutServer(key, reading.status())) {
+      co_return daemon;
+    }
     Forget(id);
     co_return reading.status();
   }

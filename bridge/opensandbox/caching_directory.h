@@ -4,8 +4,9 @@
 //
 // Concurrent resolves of one sandbox share one answer. What was found is kept, least recently used
 // first out, and is a hint: after `trust` the next caller asks for the record again (one request),
-// so that a sandbox that died and whose port was given away is noticed. Hints are kept apart by the
-// OpenSandbox key with which they were found: one caller's key opens nothing for another.
+// so that a sandbox that died and whose port was given away is noticed; while the server cannot be
+// asked, what is known goes on being used. Hints are kept apart by the OpenSandbox key with which
+// they were found: one caller's key opens nothing for another.
 // Loop thread only. Resolving goes on in a task of the scope when its callers have left.
 #pragma once
 
@@ -69,6 +70,8 @@ class CachingDirectory final : public SandboxDirectory {
   };
 
   std::shared_ptr<Daemon> Fresh(const Key& key);
+  // What is known of the sandbox, if the failure says nothing about it.
+  std::shared_ptr<Daemon> KeepWithoutServer(const Key& key, const absl::Status& failure);
   std::shared_ptr<Shared> StartOrJoin(const CallContext& context, const Key& key);
   Task<Found> ResolveNow(CallContext context, Key key);
   Task<absl::StatusOr<Endpoint>> FindWithTries(const CallContext& context,

@@ -71,6 +71,31 @@ TEST_F(CachingDirectoryTest, AnOldHintIsCheckedByOneRead) {
   EXPECT_THAT(fake_.requests(), SizeIs(1));
 }
 
+TEST_F(CachingDirectoryTest, AKnownSandboxOutlivesItsServer) {
+  ASSERT_THAT(Resolve(), IsOk());
+  for (const FakeReply& reply : {FakeReply{.refused = true, .times = 4},
+                                 FakeReply{.status = 503, .times = 4}, FakeReply{.status = 500}}) {
+    clock_.Advance(absl::Seconds(31));
+    fake_.Script("GET /v1/sandboxes/sb-1", reply);
+    EXPECT_THAT(Resolve(), IsOk());
+    fake_.ForgetRequests();
+    EXPECT_THAT(Resolve(), IsOk());  // and it is not asked at once again
+    EXPECT_THAT(fake_.requests(), SizeIs(0));
+  }
+  clock_.Advance(absl::Seconds(6));
+  EXPECT_THAT(Resolve(), IsOk());
+  EXPECT_THAT(fake_.requests(), SizeIs(1));
+  // A refusal is an answer, and one that has expired is known to be gone.
+  clock_.Advance(absl::Seconds(31));
+  fake_.Script("GET /v1/sandboxes/sb-1", {.status = 401});
+  EXPECT_THAT(Resolve(), HasReason("UPSTREAM_UNAUTHENTICATED"));
+  OnLoop([&] { fake_.Find("sb-1")->expires_at = clock_.Now() + absl::Seconds(5); });
+  ASSERT_THAT(Resolve(), IsOk());
+  clock_.Advance(absl::Seconds(31));
+  fake_.Script("GET /v1/sandboxes/sb-1", {.status = 500});
+  EXPECT_THAT(Resolve(), HasReason("UPSTREAM_FAILED"));
+}
+
 TEST_F(CachingDirectoryTest, AnotherSandboxOnTheSamePortIsNoticed) {
   ASSERT_THAT(Resolve(), IsOk());
   OnLoop([&] {
