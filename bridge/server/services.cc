@@ -15,6 +15,7 @@
 #include "bridge/service/bridge_service.h"
 #include "bridge/service/exec_service.h"
 #include "bridge/service/file_service.h"
+#include "bridge/service/process_service.h"
 #include "bridge/service/sandbox_service.h"
 #include "bridge/service/unsupported.h"
 
@@ -74,6 +75,13 @@ class Services::Parts {
                                   .control_files = lanes.control.clients.files,
                                   .streams = lanes.streams.loop,
                                   .stream_files = lanes.streams.clients.files}));
+    Add(v1::ProcessService::service_full_name(),
+        std::make_unique<ProcessServiceImpl>(
+            ProcessServiceImpl::Deps{.host = host,
+                                     .control = lanes.control.loop,
+                                     .control_processes = lanes.control.clients.processes,
+                                     .streams = lanes.streams.loop,
+                                     .stream_processes = lanes.streams.clients.processes}));
   }
 
   UpstreamFacts facts;

@@ -14,6 +14,7 @@
 #include "bridge/opensandbox/fetcher.h"
 #include "bridge/opensandbox/file_client.h"
 #include "bridge/opensandbox/lifecycle_client.h"
+#include "bridge/opensandbox/process_client.h"
 #include "bridge/opensandbox/sandboxes.h"
 
 namespace bridge {
@@ -35,6 +36,7 @@ struct UpstreamClients {
         daemons(http, directory),
         execs(daemons, background),
         files(daemons, background),
+        processes(daemons, background, execs),
         sandboxes(lifecycle, finder, directories, background) {
     directories.Add(http.loop(), directory);
   }
@@ -48,6 +50,7 @@ struct UpstreamClients {
   DaemonClient daemons;
   ExecClient execs;
   FileClient files;
+  ProcessClient processes;
   Sandboxes sandboxes;
 };
 
