@@ -8,7 +8,8 @@ does awaiting into a variable and testing that.
 
 Braces: a statement holds a co_await and a value in braces (`co_await Get({.url = u})`). If that is
 an aggregate with members that are not plain data, its bytes are copied instead of the value, and
-freed twice. Make the value in a statement of its own; a call that makes it, or parentheses, are fine.
+freed twice. Make the value in a statement of its own; a call that makes it, or parentheses, are
+fine.
 
 Proof: gcc_coroutines_proof.cc beside this file. Why we care although clang ships:
 docs/adr/0002-compiler.md.
@@ -22,6 +23,7 @@ usage: gcc_coroutines.py FILE...     exit 1 and one line for each finding
 import re
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\#(?:\\\n|[^\n])*)
@@ -210,9 +212,9 @@ class Reader:
         inner = self.statement
         self.statement = []
         if block.kind == "lambda":
-            self.statement = block.outer + [Token("lambda", "", token.line)]
+            self.statement = [*block.outer, Token("lambda", "", token.line)]
         elif block.kind == "value":
-            self.statement = block.outer + [Token("braces", "", token.line)]
+            self.statement = [*block.outer, Token("braces", "", token.line)]
             self.statement += [t for t in inner if t.text == "co_await" or t.kind == "braces"]
 
     def end_statement(self):
@@ -266,8 +268,7 @@ def findings(source):
 def main(paths):
     bad = 0
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            source = file.read()
+        source = Path(path).read_text(encoding="utf-8")
         if "co_await" not in source:
             continue
         for line, what in findings(source):

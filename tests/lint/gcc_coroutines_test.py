@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests of gcc_coroutines.py.
 
@@ -7,13 +6,10 @@ print what they should, FINE and BRACES_FINE did. CAUTION and BRACES_CAUTION are
 rules are simpler without exceptions for them.
 """
 
-import contextlib
-import io
-import os
-import tempfile
-import unittest
+from pathlib import Path
 
 import gcc_coroutines
+import pytest
 
 CRASHES = {
     "if": "Task F() { if (co_await Yes()) co_return true; co_return false; }",
@@ -27,9 +23,14 @@ CRASHES = {
     "assignment": "Task F() { calls = 0; if (co_await Yes()) co_return true; co_return false; }",
     "cast": "Task F() { if (bool(co_await Yes())) co_return true; co_return false; }",
     "and": "Task F() { if (calls == 0 && co_await Yes()) co_return true; co_return false; }",
-    "second": "Task F() { if (calls == 0) { calls = 5; } if (co_await Yes()) co_return 1; co_return 0; }",
-    "constexpr": "Task F() { if constexpr (true) { if (co_await Yes()) co_return 1; } co_return 0; }",
-    "template": "template <class T> Task G() { if (co_await Yes()) co_return T(1); co_return false; }",
+    "second":
+    "Task F() { if (calls == 0) { calls = 5; } if (co_await Yes()) co_return 1; "
+    "co_return 0; }",
+    "constexpr":
+    "Task F() { if constexpr (true) { if (co_await Yes()) co_return 1; } co_return 0; }",
+    "template":
+    "template <class T> Task G() { if (co_await Yes()) co_return T(1); co_return "
+    "false; }",
     "twice": "Task F() { if (co_await Yes()) { if (co_await Yes()) co_return 1; } co_return 0; }",
 }
 
@@ -38,23 +39,36 @@ FINE = {
     "local after": "Task F() { if (co_await No()) co_return false; int a = 1; co_return a == 1; }",
     "ternary": "Task F() { co_return co_await Yes() ? true : false; }",
     "ternary statement": "Task F() { co_await No() ? (void)0 : (void)calls; co_return true; }",
-    "awaited into a local": "Task F() { bool r = co_await Yes(); if (r) co_return 1; co_return 0; }",
-    "binding": "Task F() { auto [a, b] = std::pair(1, 2); if (co_await Yes()) co_return a + b; co_return 0; }",
+    "awaited into a local":
+    "Task F() { bool r = co_await Yes(); if (r) co_return 1; co_return 0; }",
+    "binding":
+    "Task F() { auto [a, b] = std::pair(1, 2); if (co_await Yes()) co_return a + b; "
+    "co_return 0; }",
     "constexpr": "Task F() { constexpr int k = 1; if (co_await Yes()) co_return k; co_return 0; }",
     "static": "Task F() { static int k = 1; if (co_await Yes()) co_return k; co_return 0; }",
-    "attribute": "Task F() { [[maybe_unused]] int k; if (co_await Yes()) co_return 1; co_return 0; }",
+    "attribute":
+    "Task F() { [[maybe_unused]] int k; if (co_await Yes()) co_return 1; co_return 0; }",
     "reference": "Task F() { int& k = calls; if (co_await Yes()) co_return k; co_return 0; }",
-    "lambda": "Task F() { const auto k = [] { return 1; }; if (co_await Yes()) co_return k(); co_return 0; }",
+    "lambda":
+    "Task F() { const auto k = [] { return 1; }; if (co_await Yes()) co_return k(); "
+    "co_return 0; }",
     "braces": "Task F() { int k{1}; if (co_await Yes()) co_return k; co_return 0; }",
-    "parentheses": "Task F() { std::pair<int, int> k(1, 2); if (co_await Yes()) co_return k.first; co_return 0; }",
-    "array": "Task F() { int a[2] = {1, 2}; for (int i : a) { if (co_await Yes()) co_return i; } co_return 0; }",
+    "parentheses":
+    "Task F() { std::pair<int, int> k(1, 2); if (co_await Yes()) co_return k.first; "
+    "co_return 0; }",
+    "array":
+    "Task F() { int a[2] = {1, 2}; for (int i : a) { if (co_await Yes()) co_return i; "
+    "} co_return 0; }",
     "no condition": "Task F() { (void)co_await Yes(); co_return true; }",
 }
 
 CAUTION = {
-    "for with a variable": "Task F() { for (int i = 0; co_await Thrice(); ++i) {} co_return true; }",
+    "for with a variable":
+    "Task F() { for (int i = 0; co_await Thrice(); ++i) {} co_return true; }",
     "inner block": "Task F() { { int a = 1; if (co_await Yes()) co_return a == 1; } co_return 0; }",
-    "type only": "Task F() { struct S { int a = 1; }; if (co_await Yes()) co_return 1; co_return 0; }",
+    "type only":
+    "Task F() { struct S { int a = 1; }; if (co_await Yes()) co_return 1; co_return 0; "
+    "}",
     "alias only": "Task F() { using X = int; if (co_await Yes()) co_return X(1); co_return 0; }",
     "lambda without": "auto l = []() -> Task { if (co_await Yes()) co_return 1; co_return 0; };",
 }
@@ -68,113 +82,129 @@ BRACES_CRASH = {
     "of a member": 'Task F() { Obj o; bool r = co_await o.M({.b = "bee"}); co_return r; }',
     "beside the await": 'Task F() { bool r = Both({.b = "bee"}, co_await Wait()); co_return r; }',
     "two calls deep": 'Task F() { bool r = co_await Take(Id({.b = "bee"})); co_return r; }',
-    "in a lambda": "Task F() { auto l = []() -> Task { bool r = co_await Take({.b = B}); co_return r; };"
-    " bool r = co_await l(); co_return r; }",
+    "in a lambda":
+    "Task F() { auto l = []() -> Task { bool r = co_await Take({.b = B}); co_return r; "
+    "}; bool r = co_await l(); co_return r; }",
     "empty": "Task F() { bool r = !co_await Take({}); co_return r; }",
     "empty with the type": "Task F() { bool r = !co_await Take(Req{}); co_return r; }",
-    "whose method is awaited": "Task F() { bool r = co_await Tk{.r = {.b = B}}.Go(); co_return r; }",
+    "whose method is awaited":
+    "Task F() { bool r = co_await Tk{.r = {.b = B}}.Go(); co_return r; }",
     "around the await": 'Task F() { Resp x{co_await Wait(), "bee"}; co_return x.ok; }',
-    "in a condition": 'Task F() { int a = 0; if (co_await Take({.b = "bee"})) co_return 1; co_return a; }',
-    "in an argument of a function": "void T() { Run(loop, [&]() -> Task<void> { int n = 0;\n"
-    "  x = co_await Get(client, {.url = u}, 100); }); }",
 }
+
 BRACES_FINE = {
     "made by a call": "Task F() { bool r = co_await Take(Make()); co_return r; }",
-    "parentheses": "Task F() { bool r = !co_await Take(Req()); co_return r; }",
-    "moved local": 'Task F() { Req q{.b = "bee"}; bool r = co_await Take(std::move(q)); co_return r; }',
+    "value in parentheses": "Task F() { bool r = !co_await Take(Req()); co_return r; }",
+    "moved local":
+    'Task F() { Req q{.b = "bee"}; bool r = co_await Take(std::move(q)); co_return r; }',
     "copied local": 'Task F() { Req q{.b = "bee"}; bool r = co_await Take(q); co_return r; }',
-    "another statement": 'Task F() { Req q = Id({.b = "b"}); bool r = co_await Wait(); co_return r; }',
-    "a local without await": "Task<void> F() { Transfer t(client, {.url = u}); co_await t.Go(); }",
-    "lambda bodies": "Task<void> F() { co_await RunBoth([&] { return A({1}); }, [&]() -> Task<void> {\n"
-    "  Req q{.b = x}; co_return; }); }",
-    "block after a condition": "Task<void> F() { int n = co_await N(); if (n) { Use({n}); } else { n = 1; }\n"
-    "  for (int i : a) { Use(i); } do { n--; } while (n); co_return; }",
-    "result in braces": "Task<Resp> F() { auto b = co_await Wait(); co_return Resp{b, {}}; }",
-    "case blocks": "Task<void> F() { int n = co_await N(); switch (n) { case 1: { Use({}); break; }\n"
-    "  default: { co_await Wait(); } } }",
+    "another statement":
+    'Task F() { Req q = Id({.b = "b"}); bool r = co_await Wait(); co_return r; }',
 }
+
 BRACES_CAUTION = {
     "plain data": "Task F() { bool r = co_await TakePod({.b = 7}); co_return r; }",
-    "a class with a constructor": 'Task F() { bool r = co_await TakeS(std::string{"b"}); co_return r; }',
+    "a class with a constructor":
+    'Task F() { bool r = co_await TakeS(std::string{"b"}); co_return r; }',
 }
 
 # How our own code is written.
 HOUSE_STYLE_FINE = {
-    "template type": "Task<void> F() { std::map<int, std::vector<int>>::iterator it;\n"
-    "  while (co_await G()) it++; }",
+    "a local without await": "Task<void> F() { Transfer t(client, {.url = u}); co_await t.Go(); }",
+    "lambda bodies":
+    "Task<void> F() { co_await RunBoth([&] { return A({1}); }, [&]() -> Task<void> {\n  "
+    "Req q{.b = x}; co_return; }); }",
+    "block after a condition":
+    "Task<void> F() { int n = co_await N(); if (n) { Use({n}); } else { n = 1; }\n  for "
+    "(int i : a) { Use(i); } do { n--; } while (n); co_return; }",
+    "result in braces": "Task<Resp> F() { auto b = co_await Wait(); co_return Resp{b, {}}; }",
+    "case blocks":
+    "Task<void> F() { int n = co_await N(); switch (n) { case 1: { Use({}); break; }\n  "
+    "default: { co_await Wait(); } } }",
+    "template type":
+    "Task<void> F() { std::map<int, std::vector<int>>::iterator it;\n  while (co_await "
+    "G()) it++; }",
     "pointer": "Task<bool> F() { const Entry* entry = nullptr; if (co_await G()) co_return 1; }",
-    "qualified": "Task<bool> F() { absl::StatusOr<Head> head = co_await H(); if (co_await G()) co_return 1; }",
-    "lambda inside a condition": "Task<void> F() { if (Any([&]() -> Task<bool> { bool b = 1;\n"
-    "  while (co_await G()) b = 0; co_return b; })) co_return; }",
-    "coroutine in an argument": "void T() { Run(loop, [&]() -> Task<void> { std::string chunk;\n"
-    "  while (co_await t.Read(&chunk)) got += chunk; }); }",
-    "comment and text": 'Task<void> F() { /* if (co_await x) */ Log("if (co_await x)"); co_return; }'
-    "  // while (co_await y)",
+    "qualified":
+    "Task<bool> F() { absl::StatusOr<Head> head = co_await H(); if (co_await G()) "
+    "co_return 1; }",
+    "lambda inside a condition":
+    "Task<void> F() { if (Any([&]() -> Task<bool> { bool b = 1;\n  while (co_await G()) "
+    "b = 0; co_return b; })) co_return; }",
+    "coroutine in an argument":
+    "void T() { Run(loop, [&]() -> Task<void> { std::string chunk;\n  while (co_await "
+    "t.Read(&chunk)) got += chunk; }); }",
+    "comment and text":
+    'Task<void> F() { /* if (co_await x) */ Log("if (co_await x)"); co_return; }  // '
+    "while (co_await y)",
     "raw text": 'Task<void> F() { Log(R"(if (co_await x) {)"); co_return; }',
     "macro line": "#define G if (co_await x)\nTask<void> F() { co_return; }",
     "constructor with initialisers": "C::C(int a) : a_(a), b_{a} { if (a) return; }",
     "number with separators": "Task<void> F() { int n = 3'000'000; while (co_await G()) --n; }",
-    "unnamed aggregate": "Task<void> F() { Transfer t(client, {.url = u, .body = b});\n"
-    "  while (co_await t.Read(&c)) continue; }",
+    "unnamed aggregate":
+    "Task<void> F() { Transfer t(client, {.url = u, .body = b});\n  while (co_await "
+    "t.Read(&c)) continue; }",
 }
+
 HOUSE_STYLE_FOUND = {
-    "in an argument": "void T() { Run(loop, [&]() -> Task<void> {\n  while (co_await t.Read(&chunk))"
-    " got += chunk; }); }",
-    "trailing const": "Task<bool> C::F() const { if (co_await G()) co_return true; co_return false; }",
-    "noexcept": "Task<bool> F() noexcept(true) { if (co_await G()) co_return true; co_return false; }",
-    "local of a lambda": "Task<bool> F() { Do([] { int a = 0; return a; }); if (co_await G()) co_return 1;"
-    " co_return 0; }",
-    "call that looks like a declaration": "Task<bool> F() { a.b(c); d::e(f); g(h) = 1; i->j = k;\n"
-    "  if (co_await G()) co_return 1; co_return 0; }",
-    "method of a class": "class C { int x_ = 0; Task<bool> F() { if (co_await G()) co_return 1; co_return 0; } };",
+    "in a condition":
+    'Task F() { int a = 0; if (co_await Take({.b = "bee"})) co_return 1; co_return a; }',
+    "in an argument of a function":
+    "void T() { Run(loop, [&]() -> Task<void> { int n = 0;\n  x = co_await Get(client, "
+    "{.url = u}, 100); }); }",
+    "in an argument":
+    "void T() { Run(loop, [&]() -> Task<void> {\n  while (co_await t.Read(&chunk)) got "
+    "+= chunk; }); }",
+    "trailing const":
+    "Task<bool> C::F() const { if (co_await G()) co_return true; co_return false; }",
+    "noexcept":
+    "Task<bool> F() noexcept(true) { if (co_await G()) co_return true; co_return "
+    "false; }",
+    "local of a lambda":
+    "Task<bool> F() { Do([] { int a = 0; return a; }); if (co_await G()) co_return 1; "
+    "co_return 0; }",
+    "call that looks like a declaration":
+    "Task<bool> F() { a.b(c); d::e(f); g(h) = 1; i->j = k;\n  if (co_await G()) "
+    "co_return 1; co_return 0; }",
+    "method of a class":
+    "class C { int x_ = 0; Task<bool> F() { if (co_await G()) co_return 1; co_return "
+    "0; } };",
 }
 
-
-def found(code):
-    return gcc_coroutines.findings(code)
-
-
-class CoroutineConditionTest(unittest.TestCase):
-    def check(self, cases, expected):
-        for name, code in cases.items():
-            with self.subTest(name):
-                self.assertEqual(bool(found(code)), expected, code)
-
-    def test_finds_what_crashes(self):
-        self.check(CRASHES, True)
-
-    def test_leaves_alone_what_works(self):
-        self.check(FINE, False)
-
-    def test_is_cautious(self):
-        self.check(CAUTION, True)
-
-    def test_values_in_braces(self):
-        self.check(BRACES_CRASH, True)
-        self.check(BRACES_FINE, False)
-        self.check(BRACES_CAUTION, True)
-
-    def test_reads_our_style(self):
-        self.check(HOUSE_STYLE_FINE, False)
-        self.check(HOUSE_STYLE_FOUND, True)
-
-    def test_tells_the_line(self):
-        code = "Task F() {\n  /* two\n lines */\n  if (co_await G()) {\n  }\n  while (co_await H()) {}\n}\n"
-        self.assertEqual([line for line, _ in found(code)], [4, 6])
-
-    def test_exit_code_and_report(self):
-        with tempfile.TemporaryDirectory() as folder:
-            bad, good = os.path.join(folder, "bad.cc"), os.path.join(folder, "good.cc")
-            for path, code in ((bad, CRASHES["if"]), (good, FINE["local before"])):
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(code)
-            report = io.StringIO()
-            with contextlib.redirect_stdout(report):
-                self.assertEqual(gcc_coroutines.main([good]), 0)
-                self.assertEqual(gcc_coroutines.main([good, bad]), 1)
-            self.assertIn("bad.cc:1: co_await", report.getvalue())
-            self.assertNotIn("good.cc", report.getvalue())
+BAD = CRASHES | CAUTION | BRACES_CRASH | BRACES_CAUTION | HOUSE_STYLE_FOUND
+GOOD = FINE | BRACES_FINE | HOUSE_STYLE_FINE
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_no_name_hides_another() -> None:
+    tables = (CRASHES, CAUTION, BRACES_CRASH, BRACES_CAUTION, HOUSE_STYLE_FOUND)
+    assert len(BAD) == sum(map(len, tables))
+    assert len(GOOD) == len(FINE) + len(BRACES_FINE) + len(HOUSE_STYLE_FINE)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_finds(name: str) -> None:
+    assert gcc_coroutines.findings(BAD[name])
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_leaves_alone(name: str) -> None:
+    assert gcc_coroutines.findings(GOOD[name]) == []
+
+
+def test_tells_the_line() -> None:
+    code = (
+        "Task F() {\n  /* two\n lines */\n  if (co_await G()) {\n  }\n"
+        "  while (co_await H()) {}\n}\n"
+    )
+    assert [line for line, _ in gcc_coroutines.findings(code)] == [4, 6]
+
+
+def test_exit_code_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad, good = tmp_path / "bad.cc", tmp_path / "good.cc"
+    bad.write_text(CRASHES["if"], encoding="utf-8")
+    good.write_text(FINE["local before"], encoding="utf-8")
+    assert gcc_coroutines.main([str(good)]) == 0
+    assert gcc_coroutines.main([str(good), str(bad)]) == 1
+    report = capsys.readouterr().out
+    assert "bad.cc:1: co_await" in report
+    assert "good.cc" not in report
