@@ -352,53 +352,5 @@ TEST_F(WebSocketTimeTest, PingsWhenNothingComesAndGivesUpWhenNothingAnswers) {
   EXPECT_FALSE(end.code.has_value());
 }
 
-TEST_F(WebSocketTimeTest, AHandshakeThatIsNotAnsweredTimesOut) {
-  Signal asked;
-  RawServer server([&](RawConnection& peer) {
-    peer.ReadHead();
-    asked.Raise();
-    peer.AwaitClose();
-  });
-  Signal ended;
-  absl::Status status;
-  loop_.Post([&] {
-    Spawn(
-        nullptr,
-        [&]() -> Task<void> {
-          WebSocket socket(client_);
-          status = co_await socket.Connect(server.Url());
-        },
-        [&] { ended.Raise(); });
-  });
-  asked.Await();
-  loop_.RunAndWait([] {});  // the turn that sent the request also set the alarm
-  clock_.Advance(absl::Seconds(10));
-  ended.Await();
-  EXPECT_THAT(status, FailsWith("UPSTREAM_TIMEOUT"));
-  EXPECT_THAT(status, HasMetadata("phase", "answer"));
-}
-
-TEST_F(WebSocketTimeTest, AConnectionThatIsNotAcceptedTimesOut) {
-  const SilentPort silent;
-  Signal started;
-  Signal ended;
-  absl::Status status;
-  loop_.Post([&] {
-    Spawn(
-        nullptr,
-        [&]() -> Task<void> {
-          WebSocket socket(client_);
-          status = co_await socket.Connect("ws://127.0.0.1:" + std::to_string(silent.port()));
-        },
-        [&] { ended.Raise(); });
-    started.Raise();
-  });
-  started.Await();
-  clock_.Advance(absl::Seconds(5));
-  ended.Await();
-  EXPECT_THAT(status, FailsWith("UPSTREAM_TIMEOUT"));
-  EXPECT_THAT(status, HasMetadata("phase", "connect"));
-}
-
 }  // namespace
 }  // namespace bridge
