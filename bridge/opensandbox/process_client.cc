@@ -97,7 +97,8 @@ Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext co
   if (on_attach) co_return started;
   // The daemon starts what somebody attaches to.
   auto attachment = std::make_unique<ProcessAttachment>(sandbox, key, folder);
-  CO_RETURN_IF_ERROR(co_await attachment->Open({.offset = 0}));
+  AttachOptions from_the_start{.offset = 0};
+  CO_RETURN_IF_ERROR(co_await attachment->Open(std::move(from_the_start)));
   attachment.reset();
   std::vector<std::string> lines;
   CO_ASSIGN_OR_RETURN(code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
@@ -184,9 +185,10 @@ Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext c
 
 Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::ListAll(CallContext context,
                                                                       SandboxTarget target) {
-  CO_ASSIGN_OR_RETURN(std::unique_ptr<Exec> exec,
-                      co_await execs_.Start(std::move(context), std::move(target),
-                                            {.shell = ListAllScript()}, kSmallLimit));
+  ExecSpec spec{.shell = ListAllScript()};
+  CO_ASSIGN_OR_RETURN(
+      std::unique_ptr<Exec> exec,
+      co_await execs_.Start(std::move(context), std::move(target), std::move(spec), kSmallLimit));
   std::string text;
   ExecBatch batch;
   while (!batch.drained) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/service/sandbox_calls.h"
 
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/sandbox_expiry.h"
@@ -53,12 +56,12 @@ Task<absl::Status> HandleList(Sandboxes& sandboxes, Unary& call,
   CO_RETURN_IF_ERROR(CheckListSandboxes(request));
   CO_ASSIGN_OR_RETURN(const int page_size, CheckPageSize("page_size", request.page_size()));
   call.set_waiting_for("the list");
+  SandboxListRequest wanted{.filter = SandboxFilterFromProto(request),
+                            .page_size = page_size,
+                            .page_token = request.page_token(),
+                            .skip = request.skip()};
   CO_ASSIGN_OR_RETURN(const SandboxList list,
-                      co_await ListSandboxes(sandboxes.client, call.context(),
-                                             {.filter = SandboxFilterFromProto(request),
-                                              .page_size = page_size,
-                                              .page_token = request.page_token(),
-                                              .skip = request.skip()}));
+                      co_await ListSandboxes(sandboxes.client, call.context(), std::move(wanted)));
   for (const SandboxRecord& record : list.sandboxes) {
     SandboxToProto(record, response.add_sandboxes());
   }
@@ -152,9 +155,10 @@ Task<absl::Status> HandleUpdateMetadata(Sandboxes& sandboxes, Unary& call,
   const absl::Status allowed = co_await CheckSandbox(sandboxes.client, call.context(),
                                                      target.sandbox_id, target.incarnation);
   if (!allowed.ok()) co_return About(request, allowed);
+  std::map<std::string, std::string> set(request.set().begin(), request.set().end());
+  std::vector<std::string> removed(request.delete_().begin(), request.delete_().end());
   const absl::StatusOr<SandboxRecord> record = co_await sandboxes.client.PatchMetadata(
-      call.context(), target.sandbox_id, {request.set().begin(), request.set().end()},
-      {request.delete_().begin(), request.delete_().end()});
+      call.context(), target.sandbox_id, std::move(set), std::move(removed));
   if (!record.ok()) co_return About(request, record.status());
   SandboxToProto(*record, &response);
   co_return absl::OkStatus();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What SandboxService tells of one sandbox's parts: ports, policy, diagnostics, usage, snapshots.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/resource_usage.h"
@@ -79,10 +81,12 @@ Task<absl::Status> HandlePatchPolicy(Sandboxes& sandboxes, Unary& call,
   CO_RETURN_IF_ERROR(CheckPatchNetworkPolicy(request));
   std::vector<NetworkRule> add;
   for (const auto& rule : request.add()) add.push_back(RuleFromProto(rule));
+  std::vector<std::string> removed(request.remove_targets().begin(),
+                                   request.remove_targets().end());
   call.set_waiting_for("the network policy");
-  const absl::StatusOr<NetworkPolicyStatus> policy = co_await PatchPolicy(
-      sandboxes.client, call.context(), target.sandbox_id, target.incarnation, std::move(add),
-      {request.remove_targets().begin(), request.remove_targets().end()});
+  const absl::StatusOr<NetworkPolicyStatus> policy =
+      co_await PatchPolicy(sandboxes.client, call.context(), target.sandbox_id, target.incarnation,
+                           std::move(add), std::move(removed));
   if (!policy.ok()) co_return About(request, policy.status());
   PolicyToProto(*policy, &response);
   co_return absl::OkStatus();
@@ -160,11 +164,11 @@ Task<absl::Status> HandleListSnapshots(Sandboxes& sandboxes, Unary& call,
   if (!request.sandbox_id().empty()) CO_RETURN_IF_ERROR(CheckSandboxId(request.sandbox_id()));
   CO_ASSIGN_OR_RETURN(const int page_size, CheckPageSize("page_size", request.page_size()));
   call.set_waiting_for("the list");
+  SnapshotListRequest wanted{.sandbox_id = request.sandbox_id(),
+                             .page_size = page_size,
+                             .page_token = request.page_token()};
   CO_ASSIGN_OR_RETURN(const SnapshotList list,
-                      co_await ListSnapshots(sandboxes.client, call.context(),
-                                             {.sandbox_id = request.sandbox_id(),
-                                              .page_size = page_size,
-                                              .page_token = request.page_token()}));
+                      co_await ListSnapshots(sandboxes.client, call.context(), std::move(wanted)));
   for (const SnapshotRecord& record : list.snapshots) {
     SnapshotToProto(record, response.add_snapshots());
   }

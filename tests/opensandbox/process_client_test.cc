@@ -68,7 +68,7 @@ class Processes : public ::testing::TestWithParam<const char*> {
               const std::string& enough = "", const std::string& input_after = "") {
     return RunTask(bench.loop, [&]() -> Task<Seen> {
       Seen seen;
-      auto attachment = co_await processes.Attach({}, {"box", ""}, id, options);
+      auto attachment = co_await processes.Attach(bench.context, bench.box, id, options);
       seen.status = attachment.status();
       if (!attachment.ok()) co_return seen;
       bool sent = input.empty();
@@ -215,12 +215,14 @@ TEST_P(Processes, WhatIsNoLongerHeldIsAGap) {
 TEST_P(Processes, OneHolderAtATime) {
   const std::string id = Start({.shell = "echo up; sleep " + Nap()});
   RunTask(bench.loop, [&]() -> Task<void> {
-    auto first = co_await processes.Attach({}, {"box", ""}, id, {.offset = 0});
+    const AttachOptions polite{.offset = 0};
+    const AttachOptions taking{.offset = 0, .takeover = true};
+    auto first = co_await processes.Attach(bench.context, bench.box, id, polite);
     EXPECT_TRUE(first.ok()) << first.status();
     if (!first.ok()) co_return;
-    auto second = co_await processes.Attach({}, {"box", ""}, id, {.offset = 0});
+    auto second = co_await processes.Attach(bench.context, bench.box, id, polite);
     EXPECT_EQ(ReasonOf(second.status()), R::ERROR_REASON_ALREADY_ATTACHED) << second.status();
-    second = co_await processes.Attach({}, {"box", ""}, id, {.offset = 0, .takeover = true});
+    second = co_await processes.Attach(bench.context, bench.box, id, taking);
     EXPECT_TRUE(second.ok()) << second.status();
     Seen seen;
     while (!seen.displaced) {
