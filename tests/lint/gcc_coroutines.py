@@ -44,9 +44,10 @@ NOT_A_DECLARATION = TYPE_WORDS | {
 }
 # What may stand before the brace of a block, at the beginning of its statement.
 BLOCK_WORDS = TYPE_WORDS | {
-    "case", "catch", "default", "do", "else", "extern", "namespace", "private", "protected",
-    "public", "template", "try", "typedef", "inline",
+    "catch", "do", "else", "extern", "inline", "namespace", "template", "try", "typedef",
 }
+# What begins a label: the statement comes after the colon.
+LABEL_WORDS = {"case", "default", "private", "protected", "public"}
 TYPE_MARKS = {"::", "&", "*", "&&", "<", ">", ","}
 CONDITION = "co_await in a condition, and no local variable in the coroutine's outermost block"
 BRACES = "co_await and a value in braces in one statement"
@@ -185,6 +186,8 @@ class Reader:
                 self.close_brace(token)
             elif token.text == ";":
                 self.end_statement()
+            elif token.text == ":" and self.statement and self.statement[0].text in LABEL_WORDS:
+                self.statement = []
             elif token.kind == "word" and token.text in CONDITION_WORDS:
                 index = self.condition(index)
             else:
@@ -196,8 +199,7 @@ class Reader:
         kind = body_kind(self.tokens, index)
         if kind is None:
             words = {token.text for token in self.statement[:1]}
-            label = self.statement and self.statement[-1].text == ":"
-            is_block = not self.statement or words & BLOCK_WORDS or label
+            is_block = not self.statement or words & BLOCK_WORDS
             kind = "other" if is_block else "value"
         self.stack.append(Block(kind, self.statement))
         self.statement = []

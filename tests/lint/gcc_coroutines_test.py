@@ -147,6 +147,10 @@ HOUSE_STYLE_FINE = {
 }
 
 HOUSE_STYLE_FOUND = {
+    "after a label": "Task<void> F() { int s = 1; switch (s) { case v1::A::kB:\n"
+    "  s = co_await G({s}); break; } }",
+    "after the default label": "Task<void> F() { int s = 1; switch (s) {\n"
+    "  default: co_await G({s}); } }",
     "in a condition":
     'Task F() { int a = 0; if (co_await Take({.b = "bee"})) co_return 1; co_return a; }',
     "in an argument of a function":
