@@ -47,8 +47,9 @@ Task<absl::Status> TakeRequest(Holder& holder, const v1::AttachProcessRequest& r
     }
     case v1::AttachProcessRequest::kSignal: {
       CO_ASSIGN_OR_RETURN(int signal, CheckSignal("signal", request.signal()));
+      const ProcessSignal wanted{signal, true};
       const absl::Status sent = co_await holder.processes.Signal(
-          holder.call.context(), holder.target, holder.process_id, {signal, true});
+          holder.call.context(), holder.target, holder.process_id, wanted);
       // It ended meanwhile: the client learns that from the events.
       if (ReasonOf(sent) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) co_return absl::OkStatus();
       co_return sent;

@@ -54,19 +54,19 @@ Task<absl::Status> HandleSignal(ProcessClient& processes, Unary& call,
                                 v1::SignalProcessResponse& response) {
   CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   CO_ASSIGN_OR_RETURN(int signal, CheckSignal("signal", request.signal()));
+  const ProcessSignal wanted{signal, request.group()};
   call.set_waiting_for("the signal to be delivered");
   absl::Status sent = absl::OkStatus();
   switch (request.target_case()) {
     case v1::SignalProcessRequest::kProcessId:
       sent = co_await processes.Signal(call.context(), std::move(target), request.process_id(),
-                                       {signal, request.group()});
+                                       wanted);
       break;
     case v1::SignalProcessRequest::kPid:
       if (request.pid() <= 1 || request.pid() > INT32_MAX) {
         co_return InvalidField("pid", "must be greater than 1");
       }
-      sent = co_await processes.SignalPid(call.context(), std::move(target), request.pid(),
-                                          {signal, request.group()});
+      sent = co_await processes.SignalPid(call.context(), std::move(target), request.pid(), wanted);
       break;
     case v1::SignalProcessRequest::TARGET_NOT_SET:
       co_return InvalidField("target", "one of process_id and pid is required");
