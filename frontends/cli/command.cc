@@ -12,6 +12,11 @@ int Fail(Context& context, const Failure& failure, int exit_code) {
   return exit_code;
 }
 
+int FailUsage(Context& context, std::string_view command, const absl::Status& status,
+              int exit_code) {
+  return Fail(context, UsageFailure(command, status), exit_code);
+}
+
 int FailCall(Context& context, const grpc::Status& status, int exit_code) {
   const int signal = context.interrupts.first();
   if (signal != 0 && status.error_code() == grpc::StatusCode::CANCELLED) {

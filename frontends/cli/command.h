@@ -46,6 +46,8 @@ const std::vector<Command>& Commands();
 // The tables of commands, one function a file.
 std::vector<Command> SandboxCommands();
 std::vector<Command> ExecCommands();
+std::vector<Command> ManageCommands();
+std::vector<Command> ProcessCommands();
 std::vector<Command> DoctorCommands();
 
 // A unary call may take this long unless a command says otherwise.
@@ -53,6 +55,10 @@ inline constexpr absl::Duration kUnaryTimeout = absl::Seconds(35);
 
 // Prints the failure and returns `exit_code`.
 int Fail(Context& context, const Failure& failure, int exit_code = kExitFailed);
+
+// The same for a mistake in the command's line.
+int FailUsage(Context& context, std::string_view command, const absl::Status& status,
+              int exit_code = kExitUsage);
 
 // The same for a failed call. After Ctrl-C it says so instead and returns 128 + signal.
 int FailCall(Context& context, const grpc::Status& status, int exit_code = kExitFailed);

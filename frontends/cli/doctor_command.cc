@@ -175,7 +175,7 @@ void CheckLife(Context& context, Examination& exam,
 
 int RunDoctor(Context& context, const Arguments& arguments) {
   const auto create = ReadSandboxOptions(arguments, /*with_env=*/false, context.environment);
-  if (!create.ok()) return Fail(context, UsageFailure("doctor", create.status()), 2);
+  if (!create.ok()) return FailUsage(context, "doctor", create.status());
   Examination exam(context);
   Json extra = Json::object();
   exam.Check("settings", [&] { return CheckSettings(context.bridge.settings()); });

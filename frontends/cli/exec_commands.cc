@@ -17,10 +17,6 @@ namespace {
 using sandbox::bridge::v1::CreateSandboxRequest;
 using sandbox::bridge::v1::ExecuteRequest;
 
-int FailUsage(Context& context, std::string_view command, const absl::Status& status) {
-  return Fail(context, UsageFailure(command, status), kExitNoVerdict);
-}
-
 // Reads stdin for the command. On failure the exit code is set and false returned.
 bool TakeInput(Context& context, InputMode mode, ExecuteRequest& request, bool& left_open,
                int& exit_code) {
@@ -66,9 +62,9 @@ int RunExec(Context& context, const Arguments& arguments) {
   ExecuteRequest request;
   absl::StatusOr<sandbox::bridge::v1::ExecSpec> spec =
       ReadExecOptions(arguments, context.environment);
-  if (!spec.ok()) return FailUsage(context, "exec", spec.status());
+  if (!spec.ok()) return FailUsage(context, "exec", spec.status(), kExitNoVerdict);
   const absl::StatusOr<InputMode> mode = ReadInputMode(arguments);
-  if (!mode.ok()) return FailUsage(context, "exec", mode.status());
+  if (!mode.ok()) return FailUsage(context, "exec", mode.status(), kExitNoVerdict);
   request.set_sandbox_id(arguments.words()[0]);
   request.set_detached(arguments.Has("--detach"));
   *request.mutable_spec() = *std::move(spec);
@@ -94,12 +90,12 @@ int RunRun(Context& context, const Arguments& arguments) {
   ExecuteRequest request;
   absl::StatusOr<sandbox::bridge::v1::ExecSpec> spec =
       ReadExecOptions(arguments, context.environment);
-  if (!spec.ok()) return FailUsage(context, "run", spec.status());
+  if (!spec.ok()) return FailUsage(context, "run", spec.status(), kExitNoVerdict);
   const absl::StatusOr<InputMode> mode = ReadInputMode(arguments);
-  if (!mode.ok()) return FailUsage(context, "run", mode.status());
+  if (!mode.ok()) return FailUsage(context, "run", mode.status(), kExitNoVerdict);
   const absl::StatusOr<CreateSandboxRequest> create =
       ReadSandboxOptions(arguments, /*with_env=*/false, context.environment);
-  if (!create.ok()) return FailUsage(context, "run", create.status());
+  if (!create.ok()) return FailUsage(context, "run", create.status(), kExitNoVerdict);
 
   sandbox::bridge::v1::CreateSandboxResponse created;
   const grpc::Status status = CreateSandbox(context, *create, &created);

@@ -63,10 +63,6 @@ std::string LabelsText(const Sandbox& sandbox) {
   return text;
 }
 
-int FailUsage(Context& context, std::string_view command, const absl::Status& status) {
-  return Fail(context, UsageFailure(command, status), kExitUsage);
-}
-
 int RunCreate(Context& context, const Arguments& arguments) {
   const auto request = ReadSandboxOptions(arguments, /*with_env=*/true, context.environment);
   if (!request.ok()) return FailUsage(context, "create", request.status());

@@ -9,17 +9,6 @@
 #include "google/rpc/status.pb.h"
 
 namespace bridge::cli {
-namespace {
-
-template <typename Request, typename Response>
-grpc::Status Answer(const FakeBridge::Handler<Request, Response>& handler, const Request& request,
-                    Response* response) {
-  if (!handler) return {grpc::StatusCode::UNIMPLEMENTED, ""};
-  return handler(request, response);
-}
-
-}  // namespace
-
 grpc::Status ErrorStatus(pb::ErrorReason reason, grpc::StatusCode code, const std::string& message,
                          const std::map<std::string, std::string>& metadata,
                          double retry_after_seconds) {
@@ -73,28 +62,60 @@ pb::ExecEvent Drained() {
   return event;
 }
 
+template <typename Request, typename Response>
+grpc::Status FakeBridge::Serve(const char* name, grpc::ServerContext* context,
+                               const Handler<Request, Response>& handler, const Request* request,
+                               Response* response) {
+  Record(name, *context);
+  if (!handler) return {grpc::StatusCode::UNIMPLEMENTED, ""};
+  return handler(*request, response);
+}
+
 class FakeBridge::Sandboxes final : public pb::SandboxService::Service {
  public:
   explicit Sandboxes(FakeBridge& fake) : fake_(fake) {}
   grpc::Status CreateSandbox(grpc::ServerContext* context, const pb::CreateSandboxRequest* request,
                              pb::CreateSandboxResponse* response) override {
-    fake_.Record("CreateSandbox", *context);
-    return Answer(fake_.on_create, *request, response);
+    return fake_.Serve("CreateSandbox", context, fake_.on_create, request, response);
   }
   grpc::Status GetSandbox(grpc::ServerContext* context, const pb::GetSandboxRequest* request,
                           pb::Sandbox* response) override {
-    fake_.Record("GetSandbox", *context);
-    return Answer(fake_.on_get, *request, response);
+    return fake_.Serve("GetSandbox", context, fake_.on_get, request, response);
   }
   grpc::Status ListSandboxes(grpc::ServerContext* context, const pb::ListSandboxesRequest* request,
                              pb::ListSandboxesResponse* response) override {
-    fake_.Record("ListSandboxes", *context);
-    return Answer(fake_.on_list, *request, response);
+    return fake_.Serve("ListSandboxes", context, fake_.on_list, request, response);
   }
   grpc::Status DeleteSandbox(grpc::ServerContext* context, const pb::DeleteSandboxRequest* request,
                              pb::DeleteSandboxResponse* response) override {
-    fake_.Record("DeleteSandbox", *context);
-    return Answer(fake_.on_delete, *request, response);
+    return fake_.Serve("DeleteSandbox", context, fake_.on_delete, request, response);
+  }
+  grpc::Status SetExpiration(grpc::ServerContext* context, const pb::SetExpirationRequest* request,
+                             pb::SetExpirationResponse* response) override {
+    return fake_.Serve("SetExpiration", context, fake_.on_renew, request, response);
+  }
+  grpc::Status PauseSandbox(grpc::ServerContext* context, const pb::PauseSandboxRequest* request,
+                            pb::PauseSandboxResponse* response) override {
+    return fake_.Serve("PauseSandbox", context, fake_.on_pause, request, response);
+  }
+  grpc::Status ResumeSandbox(grpc::ServerContext* context, const pb::ResumeSandboxRequest* request,
+                             pb::ResumeSandboxResponse* response) override {
+    return fake_.Serve("ResumeSandbox", context, fake_.on_resume, request, response);
+  }
+  grpc::Status GetEndpoint(grpc::ServerContext* context, const pb::GetEndpointRequest* request,
+                           pb::Endpoint* response) override {
+    return fake_.Serve("GetEndpoint", context, fake_.on_endpoint, request, response);
+  }
+  grpc::Status CreateSignedEndpoint(grpc::ServerContext* context,
+                                    const pb::CreateSignedEndpointRequest* request,
+                                    pb::Endpoint* response) override {
+    return fake_.Serve("CreateSignedEndpoint", context, fake_.on_signed_endpoint, request,
+                       response);
+  }
+  grpc::Status GetDiagnostics(grpc::ServerContext* context,
+                              const pb::GetDiagnosticsRequest* request,
+                              pb::GetDiagnosticsResponse* response) override {
+    return fake_.Serve("GetDiagnostics", context, fake_.on_diagnostics, request, response);
   }
 
  private:
@@ -105,20 +126,40 @@ class FakeBridge::Exec final : public pb::ExecService::Service {
  public:
   explicit Exec(FakeBridge& fake) : fake_(fake) {}
   grpc::Status Execute(grpc::ServerContext* context, const pb::ExecuteRequest* request,
-                       grpc::ServerWriter<pb::ExecEvent>* writer) override {
+                       ExecWriter* writer) override {
     fake_.Record("Execute", *context);
     if (!fake_.on_execute) return {grpc::StatusCode::UNIMPLEMENTED, ""};
     return fake_.on_execute(context, *request, writer);
   }
+  grpc::Status AttachExec(grpc::ServerContext* context, const pb::AttachExecRequest* request,
+                          ExecWriter* writer) override {
+    fake_.Record("AttachExec", *context);
+    if (!fake_.on_attach) return {grpc::StatusCode::UNIMPLEMENTED, ""};
+    return fake_.on_attach(context, *request, writer);
+  }
   grpc::Status SignalExec(grpc::ServerContext* context, const pb::SignalExecRequest* request,
                           pb::SignalExecResponse* response) override {
-    fake_.Record("SignalExec", *context);
-    return Answer(fake_.on_signal, *request, response);
+    return fake_.Serve("SignalExec", context, fake_.on_signal, request, response);
   }
   grpc::Status Run(grpc::ServerContext* context, const pb::RunRequest* request,
                    pb::RunResponse* response) override {
-    fake_.Record("Run", *context);
-    return Answer(fake_.on_run, *request, response);
+    return fake_.Serve("Run", context, fake_.on_run, request, response);
+  }
+
+ private:
+  FakeBridge& fake_;
+};
+
+class FakeBridge::Processes final : public pb::ProcessService::Service {
+ public:
+  explicit Processes(FakeBridge& fake) : fake_(fake) {}
+  grpc::Status ListProcesses(grpc::ServerContext* context, const pb::ListProcessesRequest* request,
+                             pb::ListProcessesResponse* response) override {
+    return fake_.Serve("ListProcesses", context, fake_.on_processes, request, response);
+  }
+  grpc::Status SignalProcess(grpc::ServerContext* context, const pb::SignalProcessRequest* request,
+                             pb::SignalProcessResponse* response) override {
+    return fake_.Serve("SignalProcess", context, fake_.on_signal_process, request, response);
   }
 
  private:
@@ -130,14 +171,12 @@ class FakeBridge::Bridge final : public pb::BridgeService::Service {
   explicit Bridge(FakeBridge& fake) : fake_(fake) {}
   grpc::Status GetServerInfo(grpc::ServerContext* context, const pb::GetServerInfoRequest* request,
                              pb::ServerInfo* response) override {
-    fake_.Record("GetServerInfo", *context);
-    return Answer(fake_.on_server_info, *request, response);
+    return fake_.Serve("GetServerInfo", context, fake_.on_server_info, request, response);
   }
   grpc::Status GetCapabilities(grpc::ServerContext* context,
                                const pb::GetCapabilitiesRequest* request,
                                pb::GetCapabilitiesResponse* response) override {
-    fake_.Record("GetCapabilities", *context);
-    return Answer(fake_.on_capabilities, *request, response);
+    return fake_.Serve("GetCapabilities", context, fake_.on_capabilities, request, response);
   }
 
  private:
@@ -148,6 +187,7 @@ FakeBridge::FakeBridge(const std::string& listen,
                        std::shared_ptr<grpc::ServerCredentials> credentials)
     : sandboxes_(std::make_unique<Sandboxes>(*this)),
       exec_(std::make_unique<Exec>(*this)),
+      processes_(std::make_unique<Processes>(*this)),
       bridge_(std::make_unique<Bridge>(*this)) {
   grpc::ServerBuilder builder;
   int port = 0;
@@ -155,6 +195,7 @@ FakeBridge::FakeBridge(const std::string& listen,
   builder.AddListeningPort(listen.empty() ? "127.0.0.1:0" : listen, credentials, &port);
   builder.RegisterService(sandboxes_.get());
   builder.RegisterService(exec_.get());
+  builder.RegisterService(processes_.get());
   builder.RegisterService(bridge_.get());
   server_ = builder.BuildAndStart();
   address_ = listen.empty() ? "127.0.0.1:" + std::to_string(port) : listen;

@@ -16,6 +16,7 @@
 #include "sandbox/bridge/v1/bridge.grpc.pb.h"
 #include "sandbox/bridge/v1/errors.pb.h"
 #include "sandbox/bridge/v1/exec.grpc.pb.h"
+#include "sandbox/bridge/v1/processes.grpc.pb.h"
 #include "sandbox/bridge/v1/sandboxes.grpc.pb.h"
 
 namespace bridge::cli {
@@ -51,12 +52,22 @@ class FakeBridge {
   const std::string& address() const { return address_; }
 
   ExecuteHandler on_execute;
+  std::function<grpc::Status(grpc::ServerContext*, const pb::AttachExecRequest&, ExecWriter*)>
+      on_attach;
   Handler<pb::SignalExecRequest, pb::SignalExecResponse> on_signal;
   Handler<pb::RunRequest, pb::RunResponse> on_run;
   Handler<pb::CreateSandboxRequest, pb::CreateSandboxResponse> on_create;
   Handler<pb::GetSandboxRequest, pb::Sandbox> on_get;
   Handler<pb::ListSandboxesRequest, pb::ListSandboxesResponse> on_list;
   Handler<pb::DeleteSandboxRequest, pb::DeleteSandboxResponse> on_delete;
+  Handler<pb::SetExpirationRequest, pb::SetExpirationResponse> on_renew;
+  Handler<pb::PauseSandboxRequest, pb::PauseSandboxResponse> on_pause;
+  Handler<pb::ResumeSandboxRequest, pb::ResumeSandboxResponse> on_resume;
+  Handler<pb::GetEndpointRequest, pb::Endpoint> on_endpoint;
+  Handler<pb::CreateSignedEndpointRequest, pb::Endpoint> on_signed_endpoint;
+  Handler<pb::GetDiagnosticsRequest, pb::GetDiagnosticsResponse> on_diagnostics;
+  Handler<pb::ListProcessesRequest, pb::ListProcessesResponse> on_processes;
+  Handler<pb::SignalProcessRequest, pb::SignalProcessResponse> on_signal_process;
   Handler<pb::GetServerInfoRequest, pb::ServerInfo> on_server_info;
   Handler<pb::GetCapabilitiesRequest, pb::GetCapabilitiesResponse> on_capabilities;
 
@@ -75,7 +86,14 @@ class FakeBridge {
  private:
   class Sandboxes;
   class Exec;
+  class Processes;
   class Bridge;
+
+  // Records the call and lets the handler answer it.
+  template <typename Request, typename Response>
+  grpc::Status Serve(const char* name, grpc::ServerContext* context,
+                     const Handler<Request, Response>& handler, const Request* request,
+                     Response* response);
 
   mutable std::mutex mu_;
   mutable std::condition_variable called_;
@@ -83,6 +101,7 @@ class FakeBridge {
   std::string authorization_;
   std::unique_ptr<Sandboxes> sandboxes_;
   std::unique_ptr<Exec> exec_;
+  std::unique_ptr<Processes> processes_;
   std::unique_ptr<Bridge> bridge_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
