@@ -4,12 +4,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
-import io
 import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +13,6 @@ import grpc
 import grpc.aio
 import pytest
 import pytest_asyncio
-from fake_bridge import FakeBridge, Upstream
-from fake_bridge.errors import CODES
-
 from astrabox_sandbox_bridge.client import (
     BRIDGE_UNREACHABLE,
     BridgeClient,
@@ -27,14 +20,14 @@ from astrabox_sandbox_bridge.client import (
     Options,
     collect,
     command,
-    duration,
     errors,
-    moment,
-    timestamp,
     token_file,
     v1,
 )
 from astrabox_sandbox_bridge.client.connection import target_of
+
+from fake_bridge import FakeBridge, Upstream
+from fake_bridge.errors import CODES
 
 pytestmark = pytest.mark.asyncio
 
@@ -190,6 +183,29 @@ async def test_an_answer_is_not_repeated(bridge: FakeBridge, client: BridgeClien
     assert len(bridge.asked("GetSandbox")) == 1
 
 
+@pytest.mark.parametrize("method", ["Execute", "AttachProcess", "WriteFile", "Run"])
+async def test_what_had_no_connection_is_asked_again(
+    bridge: FakeBridge, client: BridgeClient, box: str, tmp_path: Path, method: str
+) -> None:
+    """In gRPC's words of having had nothing to send a call on; nothing can happen twice."""
+    started = await client.processes.start(box, "true", on_attach=True)
+    calls: dict[str, Any] = {
+        "Execute": lambda: collect(client.execs.execute(box, command("true")), limit=9),
+        "AttachProcess": lambda: client.processes.attach(box, started.process_id),
+        "WriteFile": lambda: client.files.write(
+            box, v1.WriteOptions(path=f"{tmp_path}/f"), b"x" * 2_000_000
+        ),
+        "Run": lambda: client.execs.run(box, command("true")),
+    }
+    words = "connections to all backends failing; last error: refused"
+    bridge.fail(method, "UPSTREAM_UNAVAILABLE", words, bare=True, times=2)
+    await calls[method]()
+    assert len(bridge.asked(method)) == 3
+    bridge.fail(method, "UPSTREAM_UNAVAILABLE", "socket closed", bare=True)
+    assert (await failure(calls[method]())).reason == BRIDGE_UNREACHABLE
+    assert len(bridge.asked(method)) == 4
+
+
 async def test_a_draining_bridge_took_nothing(
     bridge: FakeBridge, client: BridgeClient, box: str
 ) -> None:
@@ -260,215 +276,3 @@ async def test_the_token_is_sent_and_follows_its_file(bridge: FakeBridge, tmp_pa
 )
 async def test_targets(address: str, target: str) -> None:
     assert target_of(address) == target
-
-
-# --- calls ----------------------------------------------------------------------------------------
-
-
-async def test_lists_page_by_page_without_doubles(
-    bridge: FakeBridge, client: BridgeClient, upstream: Upstream
-) -> None:
-    for _ in range(7):
-        upstream.create(v1.SandboxSpec(metadata={"of": "me"}))
-    upstream.create(v1.SandboxSpec())
-    found = [s.sandbox_id async for s in client.sandboxes.list(metadata={"of": "me"}, page_size=3)]
-    assert found == [f"box-{i}" for i in range(7, 0, -1)]
-    assert len(bridge.asked("ListSandboxes")) == 3
-
-
-async def test_a_token_that_stands_still_ends_the_list(
-    client: BridgeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def page(**_: Any) -> v1.ListSandboxesResponse:
-        return v1.ListSandboxesResponse(
-            sandboxes=[v1.Sandbox(sandbox_id="x")],
-            next_page_token="same",  # noqa: S106
-        )
-
-    monkeypatch.setattr(client.sandboxes, "page", page)
-    assert len([s async for s in client.sandboxes.list()]) == 1
-
-
-async def test_commands_stream_and_collect(client: BridgeClient, box: str) -> None:
-    ran = await client.execs.run(
-        box, command(argv=["sh", "-c", 'cat; echo "$A" >&2; exit 3'], env={"A": "b c"}, stdin=b"in")
-    )
-    assert (ran.outcome.exit_code, ran.stdout, ran.stderr) == (3, b"in", b"b c\n")
-    collected = await collect(client.execs.execute(box, command("seq 3; exit 4")), limit=100)
-    assert (collected.outcome.exit_code, collected.stdout) == (4, b"1\n2\n3\n")
-
-
-async def test_too_much_output_is_an_error_and_stops_the_command(
-    client: BridgeClient, box: str, tmp_path: Path
-) -> None:
-    mark = tmp_path / "end"
-    line = f"head -c 3000000 /dev/zero; sleep 1; touch {mark}"
-    error = await failure(collect(client.execs.execute(box, command(line)), limit=1_000_000))
-    assert error.reason == "OUTPUT_TRUNCATED"
-    await asyncio.sleep(1.5)
-    assert not mark.exists()
-
-
-async def test_leaving_a_stream_cancels_it(client: BridgeClient, box: str, tmp_path: Path) -> None:
-    mark = tmp_path / "end"
-    events = client.execs.execute(box, command(f"echo x; sleep 1; touch {mark}"))
-    async with contextlib.aclosing(events):  # type: ignore[type-var]
-        async for event in events:
-            if event.HasField("output_batch"):
-                break
-    await asyncio.sleep(1.5)
-    assert not mark.exists()
-
-
-async def test_a_silent_stream_is_given_up(
-    bridge: FakeBridge, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keepalives are promised; the fake bridge sends none."""
-    async with BridgeClient(Options(bridge.address, silence_timeout=0.3)) as client:
-        upstream.create(v1.SandboxSpec())
-        error = await failure(collect(client.execs.execute("box-1", command("sleep 30")), limit=9))
-        assert error.reason == BRIDGE_UNREACHABLE
-        assert "silent" in error.message
-
-
-async def test_a_command_is_either_shell_or_argv() -> None:
-    for wrong in ({}, {"shell": "x", "argv": ["y"]}):
-        with pytest.raises(ValueError, match="either"):
-            command(**wrong)  # type: ignore[arg-type]
-    assert not command("").argv.args
-    assert command("", user=0).user.ids.uid == 0
-    assert command("", user=(1, 2)).user.ids.gid == 2
-    assert not command("", user=1).user.ids.HasField("gid")
-    assert command("", user="agent").user.name == "agent"
-
-
-CONTENT = bytes(i % 251 for i in range(2_000_000))
-
-
-async def _pieces() -> AsyncIterator[bytes]:
-    for start in range(0, len(CONTENT), 300_001):
-        yield CONTENT[start : start + 300_001]
-
-
-@pytest.mark.parametrize(
-    ("content", "wanted"),
-    ids=lambda value: "" if isinstance(value, bytes) else getattr(value, "__name__", "_"),
-    argvalues=[
-        (lambda: b"", b""),
-        (lambda: b"small", b"small"),
-        (lambda: "☃", "☃".encode()),
-        (lambda: bytearray(b"ab"), b"ab"),
-        (lambda: memoryview(b"abcd")[1:3], b"bc"),
-        (lambda: CONTENT, CONTENT),
-        (lambda: io.BytesIO(CONTENT), CONTENT),
-        (lambda: io.BytesIO(b""), b""),
-        (lambda: [CONTENT[:1], b"", CONTENT[1:]], CONTENT),
-        (_pieces, CONTENT),
-    ],
-)
-async def test_content_of_every_kind(
-    bridge: FakeBridge, client: BridgeClient, box: str, tmp_path: Path, content: Any, wanted: bytes
-) -> None:
-    path = f"{tmp_path}/f"
-    answer = await client.files.write(box, v1.WriteOptions(path=path, mode=0o600), content())
-    assert answer.size_bytes == len(wanted)
-    assert await client.files.read_bytes(box, path) == wanted
-    assert await client.files.read_bytes(box, path, offset=3, length=4) == wanted[3:7]
-    for _, request, _ in bridge.calls:
-        if hasattr(request, "ByteSize"):
-            assert request.ByteSize() <= 1 << 20
-
-
-async def test_a_failing_source_writes_nothing(
-    client: BridgeClient, box: str, tmp_path: Path
-) -> None:
-    async def broken() -> AsyncIterator[bytes]:
-        yield CONTENT
-        raise OSError("the disk is gone")
-
-    path = tmp_path / "f"
-    path.write_bytes(b"old")
-    with pytest.raises(OSError, match="disk is gone"):
-        await client.files.write(box, v1.WriteOptions(path=str(path)), broken())
-    await asyncio.sleep(0.2)
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["f"]
-
-
-async def test_a_refused_upload_tells_the_reason(
-    bridge: FakeBridge, client: BridgeClient, box: str
-) -> None:
-    """The bridge ends the call while the client still sends."""
-    bridge.fail("WriteFile", "NO_SPACE", "the disk is full")
-    error = await failure(client.files.write(box, v1.WriteOptions(path="/x"), CONTENT * 20))
-    assert error.reason == "NO_SPACE"
-
-
-async def test_attachments(client: BridgeClient, box: str) -> None:
-    started = await client.processes.start(box, "read line; echo got $line; cat >/dev/null; exit 3")
-    async with await client.processes.attach(box, started.process_id, offset=0) as held:
-        await held.write(b"hello\n")
-        assert await held.taken() == 6
-        await held.write_eof()
-        kinds = [event.WhichOneof("event") async for event in held]
-    assert kinds == ["output", "exited", "drained"]
-    with pytest.raises(BridgeError):
-        await held.write(b"x")
-    await held.close()
-    assert (await client.processes.get(box, started.process_id)).outcome.exit_code == 3
-    assert await client.processes.delete(box, started.process_id)
-    assert not await client.processes.delete(box, started.process_id)
-
-
-async def test_refused_attachments_tell_the_reason(
-    bridge: FakeBridge, client: BridgeClient, box: str
-) -> None:
-    assert (await failure(client.processes.attach(box, "p"))).reason == "PROCESS_NOT_FOUND"
-    bridge.fail("AttachProcess", "REPLAY_GAP", first_available="77")
-    error = await failure(client.processes.attach(box, "p", offset=0))
-    assert error.metadata["first_available"] == "77"
-
-
-async def test_much_input_is_taken_in_order(client: BridgeClient, box: str) -> None:
-    """2 MiB in one call and 500 small ones from four tasks, against a slow reader."""
-    started = await client.processes.start(box, "sleep 0.3; exec sha256sum")
-    async with await client.processes.attach(box, started.process_id, offset=0) as held:
-        whole = bytearray(CONTENT)
-        await held.write(CONTENT)
-        for i in range(500):
-            piece = f"piece {i};".encode()
-            whole += piece
-            await held.write(piece)
-        assert await held.taken() == len(whole)
-        await held.write_eof()
-        output = b"".join([event.output.data async for event in held])
-    assert output.decode().split()[0] == hashlib.sha256(whole).hexdigest()
-
-
-async def test_unread_output_stops_the_process_not_the_client(
-    client: BridgeClient, box: str
-) -> None:
-    started = await client.processes.start(box, "head -c 30000000 /dev/zero; echo end")
-    async with await client.processes.attach(box, started.process_id, offset=0) as held:
-        await asyncio.sleep(0.5)
-        assert held._backlog < 6 << 20
-    # Closing with a full backlog does not hang.
-
-
-# --- times ----------------------------------------------------------------------------------------
-
-
-async def test_times_keep_their_instant() -> None:
-    east = timezone(timedelta(hours=8))
-    for when in (
-        datetime(2026, 9, 1, 8, tzinfo=east),
-        datetime(2026, 9, 1, tzinfo=UTC),
-        datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
-        datetime(9999, 12, 31, tzinfo=UTC),
-        datetime(2026, 9, 1, 0, 0, 0, 123_456, tzinfo=UTC),
-    ):
-        assert moment(timestamp(when)) == when
-    assert moment(timestamp(datetime(2026, 9, 1))) == datetime(2026, 9, 1, tzinfo=UTC)
-    assert (duration(1.5).seconds, duration(1.5).nanos) == (1, 500_000_000)
-    assert duration(timedelta(milliseconds=20)).nanos == 20_000_000
-    assert duration(0).ByteSize() == 0

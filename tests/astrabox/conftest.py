@@ -25,9 +25,9 @@ from astrabox.seams.sandbox import (  # noqa: E402
     SandboxCreateSpec,
     set_sandbox_installation_loader,
 )
-from fake_bridge import FakeBridge, Upstream  # noqa: E402
-
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider  # noqa: E402
+
+from fake_bridge import FakeBridge, Upstream  # noqa: E402
 
 INSTALLATION = "installation-1"
 
@@ -44,7 +44,7 @@ def installation() -> None:
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No variable of the machine reaches a test."""
     for name in list(os.environ):
-        if name.startswith(("ASTRABOX_", "SANDBOX_BRIDGE_")):
+        if name.startswith(("ASTRABOX_", "SANDBOX_BRIDGE_")) and not name.endswith("_BINARY"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("ASTRABOX_SANDBOX_BRIDGE_IMAGE", "example/agent:1")
     return monkeypatch

@@ -9,8 +9,6 @@ from pathlib import Path
 import grpc
 import pytest
 from astrabox.common.utils.errors import APIError
-from fake_bridge.errors import CODES
-
 from astrabox_sandbox_bridge import names
 from astrabox_sandbox_bridge.client import BRIDGE_UNREACHABLE, BridgeError, v1
 from astrabox_sandbox_bridge.failures import (
@@ -22,6 +20,8 @@ from astrabox_sandbox_bridge.failures import (
     scrub,
 )
 from astrabox_sandbox_bridge.settings import SettingError
+
+from fake_bridge.errors import CODES
 
 REASONS = [name.removeprefix("ERROR_REASON_") for name in v1.ErrorReason.keys()]  # noqa: SIM118
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxCreateSpec
-from conftest import INSTALLATION
-from fake_bridge import FakeBridge, Upstream
-
 from astrabox_sandbox_bridge.client import v1
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
+
+from conftest import INSTALLATION
+from fake_bridge import FakeBridge, Upstream
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxCreateSpec
-from fake_bridge import FakeBridge, Upstream
-
 from astrabox_sandbox_bridge.client import v1
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 from astrabox_sandbox_bridge.provider.isolation import exit_of
+
+from fake_bridge import FakeBridge, Upstream
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,7 +10,6 @@ import re
 import string
 
 import pytest
-
 from astrabox_sandbox_bridge import labels
 
 # The rules of Kubernetes, written anew from its documentation.

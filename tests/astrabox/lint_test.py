@@ -27,10 +27,9 @@ def run(*command: str | Path, **environ: str) -> None:
 
 
 def test_ruff_finds_nothing() -> None:
-    config = PROJECT / "pyproject.toml"
     paths = (PROJECT / "src", PROJECT / "hatch_build.py", TESTS)
-    run("ruff", "check", "--no-cache", "--config", config, "--output-format", "concise", *paths)
-    run("ruff", "format", "--no-cache", "--config", config, "--check", "--diff", *paths)
+    run("ruff", "check", "--no-cache", "--output-format", "concise", *paths)
+    run("ruff", "format", "--no-cache", "--check", "--diff", *paths)
 
 
 def test_mypy_finds_nothing(tmp_path: Path) -> None:

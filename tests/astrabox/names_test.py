@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import pytest
 from astrabox.seams import sandbox_data
-
 from astrabox_sandbox_bridge import names
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 

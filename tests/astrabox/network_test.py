@@ -9,12 +9,12 @@ import pytest
 from astrabox.common.utils.errors import APIError
 from astrabox.seams.egress_credentials import SandboxEgressCredentialPlan
 from astrabox.seams.sandbox import SandboxCreateSpec, SandboxNetworkPolicy
-from conftest import Providers
-from fake_bridge import FakeBridge, Upstream
-
 from astrabox_sandbox_bridge.client import v1
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 from astrabox_sandbox_bridge.provider.network import policy_of
+
+from conftest import Providers
+from fake_bridge import FakeBridge, Upstream
 
 Specs = Callable[..., SandboxCreateSpec]
 DENIED = ("169.254.0.0/16",)

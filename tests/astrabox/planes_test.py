@@ -13,14 +13,14 @@ import pytest_asyncio
 from astrabox.common.utils.errors import APIError
 from astrabox.seams import sandbox_data
 from astrabox.seams.sandbox import SandboxCreateSpec
-from conftest import Providers
-from fake_bridge import FakeBridge, Upstream
-from fake_bridge import execs as fake_execs
-
 from astrabox_sandbox_bridge.client import v1
 from astrabox_sandbox_bridge.failures import TABLE, Plane
 from astrabox_sandbox_bridge.handle import SandboxBridgeHandle
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
+
+from conftest import Providers
+from fake_bridge import FakeBridge, Upstream
+from fake_bridge import execs as fake_execs
 
 pytestmark = pytest.mark.asyncio
 

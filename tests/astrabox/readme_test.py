@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from fake_bridge import FakeBridge
 
 README = Path(__file__).parents[2] / "frontends" / "astrabox" / "README.md"

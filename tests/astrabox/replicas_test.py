@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from astrabox.seams.sandbox import SandboxCreateSpec
+from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
+
 from conftest import Providers
 from fake_bridge import FakeBridge, Upstream
-
-from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 
 pytestmark = pytest.mark.asyncio
 

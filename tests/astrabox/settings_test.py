@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from astrabox_sandbox_bridge.client import ConfigurationError, Options
 from astrabox_sandbox_bridge.settings import OWNED, SETTINGS, SettingError, Settings
 

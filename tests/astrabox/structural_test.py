@@ -12,11 +12,11 @@ import pytest
 from astrabox import providers
 from astrabox.seams.sandbox import SANDBOX_CAPABILITY_RULES, sandbox_if_registered
 from astrabox.testing.provider_conformance import SandboxProviderContractSuite
-from conftest import Providers
-from fake_bridge import FakeBridge
-
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 from astrabox_sandbox_bridge.provider.base import BACKEND_FLAGS
+
+from conftest import Providers
+from fake_bridge import FakeBridge
 
 
 class TestSandboxBridge(SandboxProviderContractSuite):

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import grpc
 import grpc.aio
-
 from astrabox_sandbox_bridge._generated import (
     bridge_pb2_grpc,
     exec_pb2_grpc,

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import ipaddress
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, cast
@@ -224,7 +224,7 @@ class Connection:
                     failure = from_rpc_error(error)
                     if pause is None or not _may_repeat(failure, repeatable):
                         raise failure from error
-                    await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+                    await _pause(pause)
                 except asyncio.CancelledError as error:
                     raise cut_here(error) from error
         raise AssertionError("not reached")
@@ -257,23 +257,40 @@ class Connection:
 
         `silence` in seconds gives a stream up that says nothing for so long.
         """
-        await self.ready()
-        running = call(request, timeout=timeout, metadata=self.metadata())
-        try:
-            while True:
-                async with asyncio.timeout(silence):
-                    message = await running.read()
-                if message is END:
-                    return
-                yield cast("Response", message)
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from error
-        except TimeoutError:
-            raise silent(silence) from None
-        except asyncio.CancelledError as error:
-            raise cut_here(error) from error
-        finally:
-            running.cancel()
+        for pause in (*_PAUSES, None):
+            await self.ready()
+            running = call(request, timeout=timeout, metadata=self.metadata())
+            began = False
+            try:
+                while True:
+                    async with asyncio.timeout(silence):
+                        message = await running.read()
+                    if message is END:
+                        return
+                    began = True
+                    yield cast("Response", message)
+            except grpc.aio.AioRpcError as error:
+                failure = from_rpc_error(error)
+                if began or pause is None or not failure.not_sent:
+                    raise failure from error
+                await _pause(pause)
+            except TimeoutError:
+                raise silent(silence) from None
+            except asyncio.CancelledError as error:
+                raise cut_here(error) from error
+            finally:
+                running.cancel()
+
+    async def repeated(self, attempt: Callable[[], Awaitable[Response]]) -> Response:
+        """Makes a call that writes; once more when there was no connection to make it on."""
+        for pause in _PAUSES:
+            try:
+                return await attempt()
+            except BridgeError as error:
+                if not error.not_sent:
+                    raise
+            await _pause(pause)
+        return await attempt()
 
 
 def cut_here(error: asyncio.CancelledError) -> BaseException:
@@ -293,6 +310,10 @@ def silent(seconds: float | None) -> BridgeError:
         f"the stream was silent for {seconds or 0:g} s, keepalives included",
         code=grpc.StatusCode.UNAVAILABLE,
     )
+
+
+async def _pause(seconds: float) -> None:
+    await asyncio.sleep(seconds * random.uniform(0.5, 1.5))  # noqa: S311
 
 
 def _may_repeat(failure: BridgeError, repeatable: bool) -> bool:

@@ -33,6 +33,10 @@ _REASON_OF_CODE = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: "TOO_MANY_STREAMS",
 }
 
+# How gRPC begins what it says when it had no connection to put a call on. That it says so in words
+# only is why a change of these words makes us repeat too little, never too much.
+_NO_CONNECTION = ("connections to all backends failing", "failed to connect to all addresses")
+
 _WRITE_FAILED = (grpc.StatusCode.INTERNAL, "Internal error from Core")
 # How long the peer's status may be behind a write that failed.
 _STATUS_SECONDS = 1.0
@@ -69,7 +73,9 @@ class BridgeError(Exception):
     @property
     def not_sent(self) -> bool:
         """No bridge took the call up: repeating it elsewhere or later cannot do it twice."""
-        return self.reason == "DRAINING"
+        return self.reason == "DRAINING" or (
+            self.reason == BRIDGE_UNREACHABLE and self.message.startswith(_NO_CONNECTION)
+        )
 
     @property
     def outcome_unknown(self) -> bool:

@@ -143,7 +143,9 @@ class Files:
             options=options,
             size_bytes=None if whole is None else len(whole),
         )
-        return await self._upload(header, content if whole is None else _slices(whole))
+        if whole is None:  # taken as it is sent: it cannot be sent again
+            return await self._upload(header, content)
+        return await self._connection.repeated(lambda: self._upload(header, _slices(whole)))
 
     async def _upload(
         self, header: v1.WriteFileChunk.Header, content: Content

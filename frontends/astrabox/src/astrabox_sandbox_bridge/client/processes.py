@@ -82,8 +82,6 @@ class Processes:
     ) -> Attachment:
         """Holds a process. `offset` is the first output byte wanted, None what comes from now on.
         Raises ALREADY_ATTACHED, REPLAY_GAP, PROCESS_NOT_FOUND."""
-        await self._connection.ready()
-        call = self._stub.AttachProcess(metadata=self._connection.metadata())
         first = v1.AttachProcessRequest(
             attach=v1.AttachProcessRequest.Attach(
                 sandbox_id=sandbox_id,
@@ -94,13 +92,19 @@ class Processes:
                 restart_if_exited=restart_if_exited,
             )
         )
-        attachment = Attachment(call, self._connection.options.silence_timeout)
-        try:
-            await attachment._begin(first)
-        except BaseException:
-            await attachment.close()
-            raise
-        return attachment
+
+        async def attempt() -> Attachment:
+            await self._connection.ready()
+            call = self._stub.AttachProcess(metadata=self._connection.metadata())
+            attachment = Attachment(call, self._connection.options.silence_timeout)
+            try:
+                await attachment._begin(first)
+            except BaseException:
+                await attachment.close()
+                raise
+            return attachment
+
+        return await self._connection.repeated(attempt)
 
     async def list(
         self, sandbox_id: str, *, everything: bool = False, incarnation: str = ""

@@ -36,12 +36,21 @@ async def check_large_file_streams(box: DataContractBox) -> None:
 
 
 async def check_paths_are_literal(box: DataContractBox) -> None:
-    for name in ("$HOME", "~", "~root", "a b", "q'\"`$(id)", "*", "\\n", "new\nline", "ünï☃"):
+    for name in ("~", "~root", "a b", "q'\"`id`", "*", "\\n", "new\nline", "ünï☃", "%41", "-rf"):
         path = box.at(name)
         await box.files.write_file(path, name.encode(), mode=0o644)
         assert await box.files.read_bytes(path) == name.encode()
         listed = await box.files.list_directory(box.scratch)
         assert [entry.path for entry in listed] == [path]
+        await box.files.delete_files([path])
+
+
+async def check_a_dollar_in_a_path_is_literal(box: DataContractBox) -> None:
+    for name in ("$HOME", "${PATH}", "$(id)", "$"):
+        path = box.at(name)
+        await box.files.write_file(path, name.encode(), mode=0o644)
+        assert await box.files.read_bytes(path) == name.encode()
+        assert [entry.path for entry in await box.files.list_directory(box.scratch)] == [path]
         await box.files.delete_files([path])
 
 

@@ -115,7 +115,7 @@ async def check_both_outputs_are_numbered_together(box: DataContractBox) -> None
         box, "for i in 1 2 3; do echo out$i; sleep 0.05; echo err$i >&2; sleep 0.05; done"
     )
     assert sorted(seen.split()) == sorted(f"{s}{i}".encode() for s in ("out", "err") for i in "123")
-    assert (await _processes(box).status(name)).output_offset == len(seen)
+    assert (await _processes(box).status(name)).output_offset >= len(seen)
     await _processes(box).delete(name)
 
 
@@ -168,8 +168,11 @@ async def check_an_exited_process_runs_again(box: DataContractBox) -> None:
     assert seen == b"run\n"
     processes = _processes(box)
     assert not (await processes.status(name)).running
+    # The numbering goes on; a daemon may have numbered its own word of the end.
     held = await processes.attach(name, since=len(seen))
-    assert await Reader(held, len(seen)).to_the_end() == b"run\nrun\n"
+    again = Reader(held)
+    assert await again.to_the_end() == b"run\nrun\n"
+    assert (again.start or 0) >= len(seen)
     await held.close()
     await processes.delete(name)
 
