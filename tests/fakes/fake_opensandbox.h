@@ -118,6 +118,7 @@ class FakeOpenSandbox final : public Fetcher {
   HttpResponse ServeSandbox(const std::string& method, const std::string& id,
                             const std::string& rest, const HttpRequest& request,
                             const std::string& query);
+  static std::string RecordJson(const FakeSandbox& sandbox);
   HttpResponse Create(const std::string& body);
   HttpResponse List(const std::string& query);
   HttpResponse Snapshots(const std::string& method, const std::string& rest);

@@ -113,6 +113,14 @@ class BridgeOverLocal : public ::testing::Test {
     return Call(*sandboxes_, &Sandboxes::GetSandbox, request, sandbox, deadline);
   }
 
+  // How often a command with this text was sent.
+  int CommandsWith(const std::string& text) {
+    int count = 0;
+    for (const auto& request : local_->recorder().Matching("POST", "/command")) {
+      if (request.body.find(text) != std::string::npos) ++count;
+    }
+    return count;
+  }
   size_t Count(const char* method, const char* route) {
     return local_->recorder().Matching(method, route).size();
   }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bridge/opensandbox/labels.h"
-#include "tests/opensandbox/lifecycle_fixture.h"
+#include "tests/opensandbox/creator_fixture.h"
 
 namespace bridge {
 namespace {
@@ -15,39 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
-using Result = absl::StatusOr<CreatedSandbox>;
 
-class SandboxCreatorTest : public LifecycleFixture {
- protected:
-  static CreateSpec Spec() {
-    CreateSpec spec;
-    spec.image = "img";
-    spec.ttl = absl::Minutes(10);
-    return spec;
-  }
-  auto Body(CreateSpec spec, std::string request_id = "",
-            absl::Duration ready_timeout = absl::Seconds(60)) {
-    return [=, this] { return creator_.Create(Context(), spec, request_id, ready_timeout); };
-  }
-  Result Create(CreateSpec spec = Spec(), std::string request_id = "",
-                absl::Duration ready_timeout = absl::Seconds(60)) {
-    return Run(Body(spec, request_id, ready_timeout));
-  }
-  int Posts() { return fake_.Count("POST /v1/sandboxes"); }
-  int Deletes() { return fake_.Count("DELETE /v1/sandboxes/*"); }
-  json PostBody() {
-    for (const SeenRequest& seen : fake_.requests()) {
-      if (seen.method == "POST" && seen.path == "/v1/sandboxes") return json::parse(seen.body);
-    }
-    return {};
-  }
-
-  SandboxRemover remover_{client_, directories_};
-  Reclaimer reclaimer_{loop_, remover_, tasks_};
-  UsableWaiter usable_{client_, finder_, directories_};
-  SandboxCreator creator_{
-      {.client = client_, .usable = usable_, .reclaimer = reclaimer_, .tasks = tasks_}, {}};
-};
+class SandboxCreatorTest : public CreatorFixture {};
 
 TEST_F(SandboxCreatorTest, MakesOneThatIsUsable) {
   fake_.pings_until_ready = 5;
@@ -346,133 +315,6 @@ TEST_F(SandboxCreatorTest, CancelledAndThenLost) {
   (void)task.Finish();
   Settle();
   EXPECT_EQ(fake_.size(), 0u);
-}
-
-// --- request_id
-
-TEST_F(SandboxCreatorTest, ARepeatAdopts) {
-  const Result first = Create(Spec(), "r-1");
-  ASSERT_THAT(first, IsOk());
-  const Result second = Create(Spec(), "r-1");
-  ASSERT_THAT(second, IsOk());
-  EXPECT_TRUE(second->adopted);
-  EXPECT_EQ(second->record.id, first->record.id);
-  EXPECT_EQ(RequestIdOf(second->record), "r-1");
-  EXPECT_EQ(Posts(), 1);
-  ASSERT_THAT(Create(Spec(), "r-2"), IsOk());
-  EXPECT_EQ(Posts(), 2);
-}
-
-TEST_F(SandboxCreatorTest, OtherContentIsRefused) {
-  ASSERT_THAT(Create(Spec(), "r-1"), IsOk());
-  CreateSpec other = Spec();
-  other.env = {{"A", "1"}};
-  const Result reused = Create(other, "r-1");
-  EXPECT_THAT(reused,
-              AllOf(HasReason("REQUEST_ID_REUSED"), HasDetail("existing_sandbox_id", "sb-1")));
-  EXPECT_EQ(Posts(), 1);
-  EXPECT_EQ(Deletes(), 0);
-}
-
-TEST_F(SandboxCreatorTest, TwoMatchesAreNotChosenFrom) {
-  ASSERT_THAT(Create(Spec(), "r-1"), IsOk());
-  OnLoop([&] {
-    const auto labels = fake_.Find("sb-1")->metadata;
-    fake_.Add("sb-x").metadata = labels;
-  });
-  EXPECT_THAT(Create(Spec(), "r-1"), HasReason("AMBIGUOUS_ASSIGNMENT"));
-  EXPECT_EQ(Posts(), 1);
-}
-
-TEST_F(SandboxCreatorTest, ACloneThatInheritedTheTagIsNoMatch) {
-  ASSERT_THAT(Create(Spec(), "r-1"), IsOk());
-  OnLoop([&] {
-    const auto labels = fake_.Find("sb-1")->metadata;
-    FakeSandbox& clone = fake_.Add("clone");
-    clone.metadata = labels;
-    clone.snapshot_id = "snap-1";
-  });
-  EXPECT_EQ(Create(Spec(), "r-1")->record.id, "sb-1");
-  // Also when the original is gone.
-  OnLoop([&] { fake_.sandboxes().erase("sb-1"); });
-  const Result again = Create(Spec(), "r-1");
-  ASSERT_THAT(again, IsOk());
-  EXPECT_FALSE(again->adopted);
-  EXPECT_NE(again->record.id, "clone");
-}
-
-TEST_F(SandboxCreatorTest, OneThatHasEndedIsNotMadeAgain) {
-  ASSERT_THAT(Create(Spec(), "r-1"), IsOk());
-  OnLoop([&] { fake_.Find("sb-1")->state = "Terminated"; });
-  EXPECT_THAT(Create(Spec(), "r-1"),
-              AllOf(HasReason("SANDBOX_FAILED"), HasMessage("new request_id")));
-  EXPECT_EQ(Posts(), 1);
-  EXPECT_EQ(Deletes(), 0);
-}
-
-TEST_F(SandboxCreatorTest, WithoutALookNothingIsMade) {
-  fake_.Script("GET /v1/sandboxes", {.status = 500});
-  EXPECT_THAT(Create(Spec(), "r-1"), HasReason("UPSTREAM_FAILED"));
-  EXPECT_EQ(Posts(), 0);
-}
-
-TEST_F(SandboxCreatorTest, TwoAtOnceMakeOne) {
-  fake_.Script("POST /v1/sandboxes", {.delay = absl::Seconds(2)});
-  FakeTimeTask<Result> a(clock_, loop_, Body(Spec(), "r-1"));
-  FakeTimeTask<Result> b(clock_, loop_, Body(Spec(), "r-1"));
-  ASSERT_THAT(a.Finish(), IsOk());
-  ASSERT_THAT(b.Finish(), IsOk());
-  EXPECT_EQ(a.Finish()->record.id, b.Finish()->record.id);
-  EXPECT_FALSE(a.Finish()->adopted);
-  EXPECT_TRUE(b.Finish()->adopted);
-  EXPECT_EQ(Posts(), 1);
-}
-
-TEST_F(SandboxCreatorTest, ARepeatAfterACancelDoesNotAdoptTheDying) {
-  fake_.prototype.state = "Pending";
-  fake_.Script("DELETE *", {.delay = absl::Seconds(3)});
-  FakeTimeTask<Result> first(clock_, loop_, Body(Spec(), "r-1"));
-  first.Pass(absl::Seconds(1));
-  first.Cancel();
-  (void)first.Finish();
-  fake_.prototype.state = "Running";
-  const Result second = Create(Spec(), "r-1");
-  ASSERT_THAT(second, IsOk());
-  EXPECT_FALSE(second->adopted);
-  EXPECT_EQ(Posts(), 2);
-  EXPECT_EQ(fake_.size(), 1u);
-}
-
-TEST_F(SandboxCreatorTest, ARepeatThatCannotWaitIsTold) {
-  fake_.Script("POST /v1/sandboxes", {.delay = absl::Seconds(30)});
-  FakeTimeTask<Result> first(clock_, loop_, Body(Spec(), "r-1"));
-  first.Pass(absl::Seconds(1));
-  EXPECT_THAT(Create(Spec(), "r-1", absl::Seconds(5)),
-              AllOf(HasReason("CONFLICT"), HasMessage("under way")));
-  EXPECT_THAT(first.Finish(), IsOk());
-}
-
-TEST_F(SandboxCreatorTest, TenantsDoNotShareRequestIds) {
-  CallContext blue = Context();
-  blue.tenant = "blue";
-  CallContext red = Context();
-  red.tenant = "red";
-  const auto create = [this](CallContext context) {
-    return Run([=, this] { return creator_.Create(context, Spec(), "r-1", absl::Seconds(60)); });
-  };
-  ASSERT_THAT(create(blue), IsOk());
-  const Result other = create(red);
-  ASSERT_THAT(other, IsOk());
-  EXPECT_FALSE(other->adopted);
-  EXPECT_TRUE(create(blue)->adopted);
-}
-
-TEST_F(SandboxCreatorTest, AFailureOfAnAdoptedOneDeletesNothing) {
-  ASSERT_THAT(Create(Spec(), "r-1"), IsOk());
-  OnLoop([&] { fake_.Find("sb-1")->daemon_up = false; });
-  EXPECT_THAT(Create(Spec(), "r-1", absl::Seconds(3)), HasReason("READY_TIMEOUT"));
-  Settle();
-  EXPECT_EQ(Deletes(), 0);
 }
 
 TEST_F(SandboxCreatorTest, TemplatesWhereThereAreNone) {
