@@ -102,6 +102,17 @@ TEST_F(SandboxPauserTest, WaitsForASlowPause) {
   EXPECT_TRUE(task.Finish()->settled);
 }
 
+TEST_F(SandboxPauserTest, WhoeverLooksItUpMeanwhileIsForgottenToo) {
+  fake_.Script("POST *", {.status = 202});
+  FakeTimeTask<Result> task(clock_, loop_, PauseBody());
+  task.Pass(absl::Seconds(1));  // still Running
+  ASSERT_THAT(Run([&] { return directory_.Resolve(Context(), "sb-1", ""); }), IsOk());
+  EXPECT_EQ(directory_.size(), 1u);
+  SetState("Paused");
+  EXPECT_TRUE(task.Finish()->settled);
+  EXPECT_EQ(directory_.size(), 0u);
+}
+
 TEST_F(SandboxPauserTest, NotSettledIsAnAnswer) {
   fake_.Script("POST *", {.status = 202});
   SetState("Running");
