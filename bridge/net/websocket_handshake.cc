@@ -6,7 +6,6 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "bridge/base/error.h"
 #include "bridge/net/curl_status.h"
@@ -77,7 +77,7 @@ Task<void> ReadRefusal(Connection& connection, FdWatch& watch, std::string coded
   const bool chunked = HasToken(refusal->headers.Get("Transfer-Encoding").value_or(""), "chunked");
   if (const auto length = refusal->headers.Get("Content-Length"); length && !chunked) {
     uint64_t announced = 0;
-    std::from_chars(length->data(), length->data() + length->size(), announced);
+    (void)absl::SimpleAtoi(Absl(*length), &announced);  // 0 when it makes no sense
     wanted = static_cast<size_t>(std::min<uint64_t>(announced, limit));
   }
   bool more = true;
@@ -129,9 +129,7 @@ std::optional<HttpHead> ParseResponseHead(std::string_view text) {
   if (status_line.substr(0, 7) != "HTTP/1." || status_line.size() < 12 || status_line[8] != ' ') {
     return std::nullopt;
   }
-  const std::string_view code = status_line.substr(9, 3);
-  if (std::from_chars(code.data(), code.data() + 3, head.status).ptr != code.data() + 3 ||
-      head.status < 100) {
+  if (!absl::SimpleAtoi(Absl(status_line.substr(9, 3)), &head.status) || head.status < 100) {
     return std::nullopt;
   }
   while (text.find("\r\n") != std::string_view::npos) {
@@ -171,9 +169,9 @@ std::string DecodeChunks(std::string_view coded, bool* complete) {
   while (true) {
     const size_t line_end = coded.find("\r\n");
     if (line_end == std::string_view::npos) return body;
-    size_t size = 0;
-    const auto parsed = std::from_chars(coded.data(), coded.data() + line_end, size, 16);
-    *complete = parsed.ec != std::errc() || size == 0;
+    uint64_t size = 0;
+    const std::string_view digits = coded.substr(0, std::min(line_end, coded.find(';')));
+    *complete = !absl::SimpleHexAtoi(Absl(digits), &size) || size == 0;
     if (*complete) return body;
     coded.remove_prefix(line_end + 2);
     body.append(coded.substr(0, size));

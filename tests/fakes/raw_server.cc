@@ -167,7 +167,7 @@ void RawConnection::Reset() {
   // Disconnecting does.
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
-  ::connect(fd_, &none, sizeof(none));
+  EXPECT_EQ(::connect(fd_, &none, sizeof(none)), 0);
   Close();
 }
 
@@ -256,7 +256,8 @@ SilentPort::SilentPort() : fd_(Bound(RawServer::Family::kIpv4, &port_)) {
   Address address = Loopback(RawServer::Family::kIpv4, port_);
   for (int i = 0; i < 8; ++i) {
     const int filler = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    (void)::connect(filler, address.get(), address.size);
+    const int begun = ::connect(filler, address.get(), address.size);
+    EXPECT_TRUE(begun == 0 || errno == EINPROGRESS);
     fillers_.push_back(filler);
   }
 }

@@ -54,6 +54,7 @@ TEST(Closure, KeepsLargeCapturesOnTheHeap) {
 TEST(Closure, StringsSurviveTheGrowthOfAQueue) {
   std::vector<std::string> got;
   std::vector<Closure> queue;
+  queue.reserve(2);  // so that it grows, and moves what it holds
   for (int i = 0; i < 50; ++i) {
     queue.emplace_back([&got, text = std::to_string(i)] { got.push_back(text); });
   }
