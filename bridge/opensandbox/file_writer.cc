@@ -48,9 +48,10 @@ HttpRequest OwnRequest(const SandboxHandle& sandbox, const FileWrite& write) {
                                                           absl::UTCTimeZone()));
   }
   if (!write.expected_sha256.empty()) target += "&sha256=" + write.expected_sha256;
+  // Announced here and not as a Content-Length: the daemon is to judge a body of another length and
+  // clean up before it answers, where HTTP would have the connection cut.
   if (write.size) target += "&size=" + std::to_string(*write.size);
   HttpRequest request = Upload(sandbox, "PUT", target);
-  request.upload_bytes = write.size;
   request.headers.Set("Content-Type", "application/octet-stream");
   return request;
 }

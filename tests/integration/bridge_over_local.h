@@ -116,8 +116,10 @@ class BridgeOverLocal : public ::testing::Test {
   // How often a command with this text was sent.
   int CommandsWith(const std::string& text) {
     int count = 0;
-    for (const auto& request : local_->recorder().Matching("POST", "/command")) {
-      if (request.body.find(text) != std::string::npos) ++count;
+    for (const char* route : {"/command", "/v1/exec"}) {
+      for (const auto& request : local_->recorder().Matching("POST", route)) {
+        if (request.body.find(text) != std::string::npos) ++count;
+      }
     }
     return count;
   }

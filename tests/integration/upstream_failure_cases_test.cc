@@ -71,7 +71,7 @@ TEST_F(UpstreamFailureCases, ASandboxThatAnswers502ForEver) {
   v1::RunResponse run;
   EXPECT_THAT(Run(id, "true", &run), HasReason("SANDBOX_UNREACHABLE"));
   EXPECT_LE(took_, absl::Seconds(15));
-  EXPECT_EQ(Count("POST", "/command"), 0u);
+  EXPECT_EQ(CommandsWith(""), 0);
 }
 
 // A wrong key looked like a slow sandbox.
@@ -296,7 +296,7 @@ TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
       (void)execs_->Run(&context, request, &response);
     });
   }
-  ASSERT_TRUE(WaitFor("POST", "/command", 1));
+  ASSERT_TRUE(WaitFor("POST", "/v1/exec", 1));
   EXPECT_THAT(List(), IsOk());
   EXPECT_LE(took_, absl::Milliseconds(500));
   v1::Sandbox sandbox;

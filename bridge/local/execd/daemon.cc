@@ -7,6 +7,7 @@
 
 #include "bridge/local/execd/command_routes.h"
 #include "bridge/local/execd/commands.h"
+#include "bridge/local/execd/extra/extra_routes.h"
 #include "bridge/local/execd/file_routes.h"
 #include "bridge/local/execd/front.h"
 #include "bridge/local/execd/metrics.h"
@@ -27,7 +28,8 @@ class Daemon::Impl {
       : options_(std::move(options)),
         commands_(processes_, timer_, options_.habits),
         sessions_(processes_, timer_, commands_, options_.habits),
-        ptys_(processes_, commands_, options_.habits) {
+        ptys_(processes_, commands_, options_.habits),
+        execs_(processes_, timer_) {
     router_.Add("GET", "/ping", [](http::Exchange& x) { ReplyEmpty(x); });
     AddCommandRoutes(router_, commands_, options_.habits,
                      [this](const std::string& id) { return sessions_.Close(id); });
@@ -35,6 +37,9 @@ class Daemon::Impl {
     ptys_.AddRoutes(router_);
     AddFileRoutes(router_, options_.habits);
     AddMetricsRoutes(router_);
+    if (options_.habits.extras) {
+      extra::AddExtraRoutes(router_, execs_, std::string(options_.habits.name));
+    }
     AddProxyRoute(router_, options_.known_port, [this] { return port(); });
   }
 
@@ -63,6 +68,7 @@ class Daemon::Impl {
   Commands commands_;
   Sessions sessions_;
   Ptys ptys_;
+  extra::Execs execs_;
   http::Router router_;
   std::unique_ptr<http::Server> server_;
 };

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -16,47 +15,18 @@
 #include "bridge/local/execd/environment.h"
 #include "bridge/local/execd/go_json.h"
 #include "bridge/local/execd/go_text.h"
+#include "bridge/local/execd/pty_frames.h"
 #include "bridge/local/execd/terminal.h"
 
 namespace bridge::local::execd {
 namespace {
 
-constexpr char kStdout = 1;
-constexpr char kStderr = 2;
-constexpr char kReplay = 3;
 constexpr size_t kFrameBytes = 32 * 1024;
 constexpr uint16_t kTakenOver = 4001;
 constexpr absl::Duration kTakeoverPatience = absl::Seconds(5);
 // The real daemon closes a terminal right after its process ended, and now and then loses output
 // that way: 7 of 50 times on a busy machine. So long a busy machine may take here.
 constexpr absl::Duration kTerminalGrace = absl::Milliseconds(2);
-
-std::string ErrorFrame(std::string_view message, std::string_view code) {
-  std::string out = "{\"type\":\"error\",\"error\":";
-  AppendGoJsonString(out, message);
-  out += ",\"code\":";
-  AppendGoJsonString(out, code);
-  return out + "}\n";
-}
-
-std::string ReplayFrame(int64_t offset, std::string_view bytes) {
-  std::string out(1, kReplay);
-  for (int shift = 56; shift >= 0; shift -= 8) out += static_cast<char>(offset >> shift);
-  return out.append(bytes);
-}
-
-int SignalNumber(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, int>, 5> kSignals = {
-      {{"SIGINT", SIGINT},
-       {"SIGTERM", SIGTERM},
-       {"SIGKILL", SIGKILL},
-       {"SIGQUIT", SIGQUIT},
-       {"SIGHUP", SIGHUP}}};
-  for (const auto& [known, number] : kSignals) {
-    if (name == known) return number;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -104,7 +74,7 @@ std::string Pty::StatusJson() const {
 void Pty::Attach(http::WebSocket& socket, const AttachOptions& options) {
   const auto holder = std::make_shared<Holder>(socket);
   if (!Acquire(holder, options.takeover)) {
-    (void)socket.WriteText(ErrorFrame(
+    (void)socket.WriteText(PtyErrorFrame(
         "another client is already connected to pty session " + spec_.id, "ALREADY_CONNECTED"));
     (void)socket.Close(1000);
     return;
@@ -118,7 +88,7 @@ void Pty::Attach(http::WebSocket& socket, const AttachOptions& options) {
     if (running) {
       Greet(*holder, options);
     } else {
-      (void)socket.WriteText(ErrorFrame(failure, "START_FAILED"));
+      (void)socket.WriteText(PtyErrorFrame(failure, "START_FAILED"));
       (void)socket.Close(1011);
     }
   }
@@ -183,7 +153,7 @@ void Pty::Greet(Holder& holder, const AttachOptions& options) {
     replay = ring_.ReadFrom(options.since, &offset);
     if (running_) terminal = running_->terminal;
   }
-  if (!replay.empty()) (void)holder.socket.WriteBinary(ReplayFrame(offset, replay));
+  if (!replay.empty()) (void)holder.socket.WriteBinary(PtyReplayFrame(offset, replay));
   (void)holder.socket.WriteText("{\"type\":\"connected\",\"session_id\":\"" + spec_.id +
                                 "\",\"mode\":\"" + (terminal ? "pty" : "pipe") + "\"}\n");
   holder.greeted = true;
@@ -218,9 +188,9 @@ std::string Pty::Start(const AttachOptions& options) {
     running_ = running;
   }
   std::vector<std::thread> pumps;
-  pumps.emplace_back([this, running] { Pump(running, running->output, kStdout); });
+  pumps.emplace_back([this, running] { Pump(running, running->output, kStdoutTag); });
   if (!options.terminal) {
-    pumps.emplace_back([this, running] { Pump(running, running->error_output, kStderr); });
+    pumps.emplace_back([this, running] { Pump(running, running->error_output, kStderrTag); });
   }
   std::thread([self = shared_from_this(), running, threads = std::move(pumps)]() mutable {
     self->AwaitEnd(running, std::move(threads));
@@ -369,11 +339,11 @@ bool Pty::HandleText(Holder& holder, std::string_view text) {
                      static_cast<int>(std::min<int64_t>(rows, 65535)));
     }
   } else if (type == "signal") {
-    const int number = SignalNumber(signal);
+    const int number = PtySignalNumber(signal);
     if (running && number != 0) running->process->SignalGroup(number);
   } else {
     (void)holder.socket.WriteText(
-        ErrorFrame("unknown frame type " + GoQuote(type), "INVALID_FRAME"));
+        PtyErrorFrame("unknown frame type " + GoQuote(type), "INVALID_FRAME"));
   }
   return true;
 }
@@ -396,7 +366,7 @@ bool Pty::WriteInput(Holder& holder, std::string_view bytes) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) {
       (void)holder.socket.WriteText(
-          ErrorFrame(GoPathError("write", "|1", errno), "STDIN_WRITE_FAILED"));
+          PtyErrorFrame(GoPathError("write", "|1", errno), "STDIN_WRITE_FAILED"));
       (void)holder.socket.Close(1011);
       return false;
     }

@@ -2,6 +2,7 @@
 #include "bridge/local/execd/spool.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,17 @@ std::string SpoolDirectory(bool is_private) {
   directory += "/opensandbox-execd";
   mkdir(directory.c_str(), 0700);
   return directory;
+}
+
+int OpenNamelessFile() {
+  const std::string directory = SpoolDirectory(/*is_private=*/false);
+  const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  std::string name = directory + "/execd-XXXXXX";
+  const int named = mkostemp(name.data(), O_CLOEXEC);
+  if (named < 0) return memfd_create("execd", MFD_CLOEXEC);
+  unlink(name.c_str());
+  return named;
 }
 
 std::unique_ptr<SpoolFile> SpoolFile::Create(const std::string& path, int* error) {

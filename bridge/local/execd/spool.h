@@ -17,6 +17,9 @@ namespace bridge::local::execd {
 // Where spools live: $TMPDIR (else /tmp) itself, or a private directory in it, which is made.
 std::string SpoolDirectory(bool is_private);
 
+// A file without a name in $TMPDIR, or in memory where that fails; -1 when both do.
+int OpenNamelessFile();
+
 class SpoolFile {
  public:
   // Makes the file, mode 0755 (the umask takes its part), emptied if it exists. Null with *error

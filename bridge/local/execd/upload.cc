@@ -2,7 +2,6 @@
 #include "bridge/local/execd/upload.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,17 +15,6 @@ namespace bridge::local::execd {
 namespace {
 
 constexpr size_t kMemoryBytes = 32 << 20;  // of one upload, as in the real daemon
-
-int NamelessFile() {
-  const std::string directory = SpoolDirectory(/*is_private=*/false);
-  const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return fd;
-  std::string name = directory + "/execd-upload-XXXXXX";
-  const int named = mkostemp(name.data(), O_CLOEXEC);
-  if (named < 0) return memfd_create("execd-upload", MFD_CLOEXEC);
-  unlink(name.c_str());
-  return named;
-}
 
 int WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -72,7 +60,7 @@ Blob::~Blob() {
 
 bool Blob::Append(std::string_view bytes, size_t memory_limit) {
   if (fd_ < 0 && memory_.size() + bytes.size() > memory_limit) {
-    fd_ = NamelessFile();
+    fd_ = OpenNamelessFile();
     if (fd_ < 0 || WriteAll(fd_, memory_) != 0) return false;
     memory_ = std::string();
   }

@@ -14,7 +14,7 @@
 namespace bridge::local::execd {
 namespace {
 
-constexpr char kBinary[] = "bridge/local/execd/execd_dynamic";
+constexpr char kBinary[] = "bridge/local/execd/execd";
 constexpr char kRecordings[] = "tests/testdata/recordings/";
 
 // Recording -> why it differs. With "(by luck)" in front it need not differ in every run.

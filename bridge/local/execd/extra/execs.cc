@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/local/execd/extra/execs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "bridge/local/execd/extra/exec_streams.h"
+#include "bridge/local/execd/extra/request.h"
+
+namespace bridge::local::execd::extra {
+namespace {
+
+using http::Exchange;
+
+constexpr size_t kMaxRunning = 512;
+constexpr size_t kMaxEnded = 1024;
+constexpr absl::Duration kEndedLife = absl::Hours(24);
+constexpr size_t kMaxBodyBytes = 16 << 20;
+constexpr absl::Duration kKillPatience = absl::Seconds(5);
+
+void ReplyObject(Exchange& exchange, int status, std::string json) {
+  (void)exchange.Respond({status, {{"Content-Type", "application/json"}}, std::move(json)});
+}
+
+// The query of an attachment.
+std::optional<Failure> ReadPlace(const http::Request& request, ReadPlan* plan) {
+  StrictQuery query(request);
+  std::optional<int64_t> out, err, heartbeat;
+  std::optional<std::string> on_disconnect;
+  query.Integer("stdout", 0, INT64_MAX, &out);
+  query.Integer("stderr", 0, INT64_MAX, &err);
+  query.Integer("heartbeat_ms", 100, 3'600'000, &heartbeat);
+  query.String("on_disconnect", &on_disconnect);
+  if (on_disconnect && *on_disconnect != "kill" && *on_disconnect != "detach") {
+    query.Fail("on_disconnect", "must be \"kill\" or \"detach\"");
+  }
+  plan->out = out.value_or(0);
+  plan->err = err.value_or(0);
+  plan->kill_on_disconnect = on_disconnect == "kill";
+  if (heartbeat) plan->heartbeat = absl::Milliseconds(*heartbeat);
+  return query.Finish();
+}
+
+}  // namespace
+
+void Execs::AddRoutes(http::Router& router) {
+  router.Add("POST", "/v1/exec", [this](Exchange& x) { Start(x); });
+  router.Add("GET", "/v1/exec", [this](Exchange& x) { List(x); });
+  router.Add("GET", "/v1/exec/ws", [this](Exchange& x) { StartSocket(x); });
+  router.Add("GET", "/v1/exec/{id}", [this](Exchange& x) { Info(x); });
+  router.Add("DELETE", "/v1/exec/{id}", [this](Exchange& x) { Remove(x); });
+  router.Add("GET", "/v1/exec/{id}/output", [this](Exchange& x) { Output(x); });
+  router.Add("GET", "/v1/exec/{id}/ws", [this](Exchange& x) { AttachSocket(x); });
+  router.Add("PUT", "/v1/exec/{id}/stdin", [this](Exchange& x) { Input(x); });
+  router.Add("POST", "/v1/exec/{id}/signal", [this](Exchange& x) { Signal(x); });
+}
+
+std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
+  ForgetOld();
+  {
+    const std::lock_guard lock(mu_);
+    const auto running = std::count_if(execs_.begin(), execs_.end(),
+                                       [](const auto& exec) { return exec->running(); });
+    if (running >= static_cast<int64_t>(kMaxRunning)) {
+      Failure many{429, "TOO_MANY", "too many execs are running"};
+      return many.With("limit", std::to_string(kMaxRunning));
+    }
+  }
+  auto started = Exec::Start(processes_, timer_, spec);
+  if (const auto* exec = std::get_if<std::shared_ptr<Exec>>(&started)) {
+    const std::lock_guard lock(mu_);
+    execs_.push_back(*exec);
+  }
+  return started;
+}
+
+void Execs::ForgetOld() {
+  const absl::Time now = absl::Now();
+  const std::lock_guard lock(mu_);
+  size_t ended = 0;
+  for (const auto& exec : execs_) ended += exec->running() ? 0 : 1;
+  std::erase_if(execs_, [&](const std::shared_ptr<Exec>& exec) {
+    const auto finished = exec->finished_at();
+    const bool old = finished && (ended > kMaxEnded || now - *finished > kEndedLife);
+    if (old) --ended;
+    return old;
+  });
+}
+
+std::shared_ptr<Exec> Execs::Find(Exchange& exchange) {
+  const std::string& id = exchange.request().param("id");
+  {
+    const std::lock_guard lock(mu_);
+    for (const auto& exec : execs_) {
+      if (exec->id() == id) return exec;
+    }
+  }
+  Reply(exchange, {404, "NOT_FOUND", "there is no exec of this id"});
+  return nullptr;
+}
+
+void Execs::Start(Exchange& exchange) {
+  if (const auto failure = StrictQuery(exchange.request()).Finish()) {
+    return Reply(exchange, *failure);
+  }
+  const auto body = exchange.ReadAll(kMaxBodyBytes);
+  if (!body.ok()) return Reply(exchange, Invalid("", "the body is too long or broke off"));
+  ExecSpec spec;
+  if (const auto failure = ParseExecSpec(*body, &spec)) return Reply(exchange, *failure);
+  auto made = Make(spec);
+  if (const auto* failure = std::get_if<Failure>(&made)) return Reply(exchange, *failure);
+  const auto exec = std::get<std::shared_ptr<Exec>>(made);
+  if (!spec.stream) {
+    exec->Go();
+    return ReplyObject(exchange, 201, exec->StartedJson());
+  }
+  auto reader = std::get<std::unique_ptr<Exec::Reader>>(exec->Attach(0, 0));
+  exec->Go();
+  StreamOverHttp(exchange, *exec, *reader, {0, 0, spec.kill_on_disconnect, spec.heartbeat});
+}
+
+void Execs::StartSocket(Exchange& exchange) {
+  if (const auto failure = StrictQuery(exchange.request()).Finish()) {
+    return Reply(exchange, *failure);
+  }
+  if (!exchange.IsWebSocket()) return Reply(exchange, Invalid("", "this wants a WebSocket"));
+  auto socket = AcceptSocket(exchange);
+  if (!socket) return;
+  const auto first = socket->Read(absl::Seconds(60));
+  if (!first.ok()) return;
+  ExecSpec spec;
+  std::optional<Failure> failure;
+  if (first->kind != http::WebSocket::Kind::kText) {
+    failure = Invalid("", "the first message must be the text of the request");
+  } else {
+    failure = ParseExecSpec(first->data, &spec);
+  }
+  if (!failure && !spec.stream) failure = Invalid("stream", "stream has no meaning here");
+  if (failure) return CloseWith(*socket, *failure);
+  auto made = Make(spec);
+  if (const auto* refused = std::get_if<Failure>(&made)) return CloseWith(*socket, *refused);
+  const auto exec = std::get<std::shared_ptr<Exec>>(made);
+  auto reader = std::get<std::unique_ptr<Exec::Reader>>(exec->Attach(0, 0));
+  exec->Go();
+  StreamOverSocket(*socket, *exec, *reader, {0, 0, spec.kill_on_disconnect, spec.heartbeat});
+}
+
+void Execs::List(Exchange& exchange) {
+  if (const auto failure = StrictQuery(exchange.request()).Finish()) {
+    return Reply(exchange, *failure);
+  }
+  ForgetOld();
+  std::vector<std::shared_ptr<Exec>> execs;
+  {
+    const std::lock_guard lock(mu_);
+    execs = execs_;
+  }
+  std::string json = "{\"execs\":[";
+  for (const auto& exec : execs) {
+    if (json.back() != '[') json += ',';
+    json += exec->InfoJson();
+  }
+  ReplyObject(exchange, 200, json + "]}");
+}
+
+void Execs::Info(Exchange& exchange) {
+  if (const auto exec = Find(exchange)) ReplyObject(exchange, 200, exec->InfoJson());
+}
+
+void Execs::Output(Exchange& exchange) {
+  const auto exec = Find(exchange);
+  if (!exec) return;
+  ReadPlan plan;
+  if (const auto failure = ReadPlace(exchange.request(), &plan)) return Reply(exchange, *failure);
+  auto attached = exec->Attach(plan.out, plan.err);
+  if (const auto* failure = std::get_if<Failure>(&attached)) return Reply(exchange, *failure);
+  StreamOverHttp(exchange, *exec, *std::get<std::unique_ptr<Exec::Reader>>(attached), plan);
+}
+
+void Execs::AttachSocket(Exchange& exchange) {
+  const auto exec = Find(exchange);
+  if (!exec) return;
+  ReadPlan plan;
+  if (const auto failure = ReadPlace(exchange.request(), &plan)) return Reply(exchange, *failure);
+  if (!exchange.IsWebSocket()) return Reply(exchange, Invalid("", "this wants a WebSocket"));
+  auto attached = exec->Attach(plan.out, plan.err);
+  if (const auto* failure = std::get_if<Failure>(&attached)) return Reply(exchange, *failure);
+  const auto socket = AcceptSocket(exchange);
+  if (!socket) return;
+  StreamOverSocket(*socket, *exec, *std::get<std::unique_ptr<Exec::Reader>>(attached), plan);
+}
+
+void Execs::Input(Exchange& exchange) {
+  const auto exec = Find(exchange);
+  if (!exec) return;
+  StrictQuery query(exchange.request());
+  std::optional<int64_t> offset;
+  bool eof = false;
+  query.Integer("offset", 0, INT64_MAX, &offset);
+  query.Flag("eof", &eof);
+  if (!offset) query.Fail("offset", "is missing");
+  if (const auto failure = query.Finish()) return Reply(exchange, *failure);
+  if (const auto failure = FeedInput(exchange, *exec, *offset, eof)) {
+    return Reply(exchange, *failure);
+  }
+  if (!exchange.PeerClosed()) {
+    ReplyObject(exchange, 200, "{\"taken\":" + std::to_string(exec->taken()) + "}");
+  }
+}
+
+void Execs::Signal(Exchange& exchange) {
+  const auto exec = Find(exchange);
+  if (!exec) return;
+  const auto body = exchange.ReadAll(kMaxBodyBytes);
+  if (!body.ok()) return;
+  int number = 0;
+  bool group = true;
+  if (const auto failure = ParseExecSignal(*body, &number, &group)) {
+    return Reply(exchange, *failure);
+  }
+  if (const auto failure = exec->Signal(number, group)) return Reply(exchange, *failure);
+  ReplyObject(exchange, 200, "{}");
+}
+
+void Execs::Remove(Exchange& exchange) {
+  const auto exec = Find(exchange);
+  if (!exec) return;
+  exec->Kill();
+  exec->AwaitEnd(kKillPatience);
+  {
+    const std::lock_guard lock(mu_);
+    std::erase(execs_, exec);
+  }
+  ReplyObject(exchange, 200, exec->InfoJson());
+}
+
+}  // namespace bridge::local::execd::extra
