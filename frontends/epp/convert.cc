@@ -90,4 +90,21 @@ absl::StatusOr<int> SignalOf(const Json& value, std::string_view field) {
   return InvalidField(field, "must be a number from 1 to 64, or a name such as TERM or SIGTERM");
 }
 
+absl::StatusOr<uint32_t> ModeOf(const Json& value, std::string_view field) {
+  constexpr int64_t kMaxMode = 07777;
+  if (!value.is_string()) {
+    ASSIGN_OR_RETURN(const int64_t bits, AsInteger(value, field, 0, kMaxMode));
+    return static_cast<uint32_t>(bits);
+  }
+  std::string_view text = value.get_ref<const std::string&>();
+  if (text.starts_with("0o")) text.remove_prefix(2);
+  uint32_t bits = 0;
+  const char* end = text.data() + text.size();
+  const auto [ptr, ec] = std::from_chars(text.data(), end, bits, 8);
+  if (text.empty() || ec != std::errc() || ptr != end || bits > kMaxMode) {
+    return InvalidField(field, "must be permission bits, as octal text such as \"0644\"");
+  }
+  return bits;
+}
+
 }  // namespace bridge::epp

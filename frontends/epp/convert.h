@@ -32,4 +32,7 @@ absl::Status SetUser(std::string_view text, std::string_view field,
 // 1..64, or "TERM" or "SIGTERM".
 absl::StatusOr<int> SignalOf(const Json& value, std::string_view field);
 
+// A number is the bits themselves (420 is 0644); text is octal ("644", "0644", "0o644").
+absl::StatusOr<uint32_t> ModeOf(const Json& value, std::string_view field);
+
 }  // namespace bridge::epp

@@ -30,7 +30,7 @@ constexpr std::string_view kEndpointAdvice =
     "The sandbox's address cannot be reached from here; use_server_proxy "
     "(ABX_OPENSANDBOX_USE_SERVER_PROXY=true) sends the traffic through the server.";
 
-// docs/errors.md is checked against this table by tests/frontends/epp/errors_test.cc.
+// docs/errors.md shows the same codes to people.
 constexpr EppErrorRow kTable[] = {
     {R(INVALID_ARGUMENT), kConfigError, "", "Correct the named value."},
     {R(CALLER_UNAUTHENTICATED), kAuthenticationError, "E1001", kBridgeTokenAdvice},

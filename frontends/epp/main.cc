@@ -43,7 +43,10 @@ sigset_t BlockSignals() {
 
 int Run() {
   const int protocol = TakeStandardOutput();
-  if (protocol < 0) return 1;
+  if (protocol < 0) {
+    std::fputs("opensandbox: standard input or output is missing\n", stderr);
+    return 2;
+  }
   const sigset_t signals = BlockSignals();
   // These live as long as the process: threads may still look at them when it ends.
   auto& loop = *new EventLoop(Clock::Real(), "epp-loop");

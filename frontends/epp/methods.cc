@@ -3,6 +3,7 @@
 
 #include "frontends/epp/exec_methods.h"
 #include "frontends/epp/file_methods.h"
+#include "frontends/epp/file_transfer.h"
 #include "frontends/epp/process_methods.h"
 #include "frontends/epp/sandbox_methods.h"
 #include "frontends/epp/terminal.h"

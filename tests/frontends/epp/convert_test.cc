@@ -69,6 +69,18 @@ TEST(SignalOf, TakesNumbersAndNames) {
   }
 }
 
+TEST(ModeOf, TakesBitsAndOctalText) {
+  EXPECT_EQ(*ModeOf(420, "mode"), 0644u);
+  EXPECT_EQ(*ModeOf("644", "mode"), 0644u);
+  EXPECT_EQ(*ModeOf("0644", "mode"), 0644u);
+  EXPECT_EQ(*ModeOf("0o7777", "mode"), 07777u);
+  EXPECT_EQ(*ModeOf(0, "mode"), 0u);
+  for (const Json& bad : {Json("rw-"), Json("888"), Json(""), Json(-1), Json(4096), Json("10000"),
+                          Json(1.5), Json(true), Json(nullptr)}) {
+    EXPECT_FALSE(ModeOf(bad, "mode").ok()) << bad;
+  }
+}
+
 TEST(ToProto, KeepsNanoseconds) {
   const auto proto = ToProto(absl::Milliseconds(1500));
   EXPECT_EQ(proto.seconds(), 1);
