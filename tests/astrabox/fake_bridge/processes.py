@@ -82,6 +82,7 @@ class FakeProcesses(processes_pb2_grpc.ProcessServiceServicer):
         me = object()
         async with resident.changed:
             resident.holder = me
+            resident.wanted = offset
             resident.changed.notify_all()
         acks: asyncio.Queue[int] = asyncio.Queue()
         reader = asyncio.create_task(_feed(resident, requests, acks))
@@ -96,7 +97,8 @@ class FakeProcesses(processes_pb2_grpc.ProcessServiceServicer):
         finally:
             reader.cancel()
             if resident.holder is me:
-                resident.holder = None
+                resident.holder = resident.wanted = None
+                resident.trim()
 
     @staticmethod
     async def _events(
@@ -123,6 +125,9 @@ class FakeProcesses(processes_pb2_grpc.ProcessServiceServicer):
                 rest = data[max(at - start, 0) :]
                 yield _E(output=_E.Output(offset=at, stream=stream, data=rest))  # type: ignore[arg-type]
                 at += len(rest)
+                if resident.holder is me:
+                    resident.wanted = at
+                    resident.trim()
             if outcome is not None and at >= resident.end:
                 yield _E(exited=_E.Exited(outcome=outcome))
                 yield _E(drained=_E.Drained(end_offset=at))

@@ -45,6 +45,8 @@ class Resident:
         self.changed = asyncio.Condition()
         # Whoever holds it; replaced on take-over.
         self.holder: object | None = None
+        # What the holder has not been sent yet starts here; it is kept however long it gets.
+        self.wanted: int | None = None
         self._work: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -90,10 +92,17 @@ class Resident:
             async with self.changed:
                 self.buffer.append((self.end, stream, data))
                 self.end += len(data)
-                while self.end - self.first > _KEPT_BYTES and len(self.buffer) > 1:
-                    start, _, dropped = self.buffer.popleft()
-                    self.first = start + len(dropped)
+                self.trim()
                 self.changed.notify_all()
+
+    def trim(self) -> None:
+        """Forgets the oldest output beyond what is kept."""
+        while self.end - self.first > _KEPT_BYTES and len(self.buffer) > 1:
+            start, _, oldest = self.buffer[0]
+            if self.wanted is not None and start + len(oldest) > self.wanted:
+                return
+            self.buffer.popleft()
+            self.first = start + len(oldest)
 
 
 def outcome_of(code: int) -> v1.Outcome:
