@@ -337,8 +337,11 @@ def test_a_terminal_is_a_terminal(plugin: Plugin, shared_sandbox: str) -> None:
     plugin.call("pty.resize", {"sandbox_id": shared_sandbox, "process_id": process_id, "cols": 60, "rows": 10})
     write("stty size; echo sum$((50+2))\n")
     assert b"10 60" in read_terminal(plugin, process_id, b"sum52")
-    write("sleep 100\n")
-    write("\x03echo sum$((60+2))\n")
+    # The program says itself that it runs: a Ctrl-C before that would meet the shell that reads the line.
+    write("sh -c 'echo up$((70+2)); exec sleep 100'\n")
+    read_terminal(plugin, process_id, b"up72")
+    write("\x03")
+    write("echo sum$((60+2))\n")
     read_terminal(plugin, process_id, b"sum62")
     write("exit 7\n")
     assert list(plugin.notes(process_id, "pty.exit"))[-1]["params"]["exit_code"] == 7
