@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts test cases after `bazel test`, from its build events and the test.xml files they name.
 
-Prints what failed and what was skipped, each with its reason, and as the last line
-"N passed, N failed, N skipped". A target that did not build, timed out or left no report counts as
-one failed case. Exits 0 only if something passed, nothing failed, and Bazel agrees.
+Prints what passed only when tried again, what was skipped and what failed, with reasons, and as the
+last line "N passed, N failed, N skipped". A target that did not build, timed out or left no report
+counts as one failed case. Exits 0 only if something passed, nothing failed, and Bazel agrees.
 
 Runs on the system's Python; standard library only.
 """
@@ -173,6 +173,10 @@ def summarize(events: Path, bazel_exit: int, out: Any) -> int:
     if bazel_exit not in (0, BAZEL_TESTS_FAILED) and not failed:
         cases.append(Case("build", "", "failed", f"bazel ended with {bazel_exit}; see above"))
         failed = True
+    retried = sorted(label for label, target in targets.items()
+                     if any(attempt.number > 1 for attempt in target.attempts.values()))
+    if retried:
+        print("\nTried again:", *retried, sep="\n  ", file=out)
     report(cases, out)
     if failed:
         return bazel_exit or 1

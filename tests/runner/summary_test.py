@@ -129,6 +129,7 @@ def test_only_the_last_attempt_counts_and_shards_add_up(tmp_path: Path, gtest_xm
              result("//a:a_test", ok, "PASSED", shard=2)]
     code, text = run(tmp_path, lines)
     assert (code, last_line(text)) == (0, "2 passed, 0 failed, 0 skipped")
+    assert "Tried again:\n  //a:a_test\n" in text
 
 
 def test_nothing_run_is_a_failure(tmp_path: Path) -> None:
