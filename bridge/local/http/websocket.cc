@@ -8,24 +8,10 @@
 #include <boost/uuid/detail/sha1.hpp>
 #include <utility>
 
+#include "absl/strings/escaping.h"
+
 namespace bridge::local::http {
 namespace {
-
-std::string Base64(std::string_view bytes) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      out.push_back(i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63]);
-    }
-  }
-  return out;
-}
 
 template <size_t kSize>
 std::array<uint8_t, kSize> RandomBytes() {
@@ -50,12 +36,12 @@ std::string WebSocketAccept(std::string_view key) {
   for (const unsigned int word : words) {
     for (int shift = 24; shift >= 0; shift -= 8) digest.push_back(static_cast<char>(word >> shift));
   }
-  return Base64(digest);
+  return absl::Base64Escape(digest);
 }
 
 std::string WebSocketKey() {
   const std::array<uint8_t, 16> bytes = RandomBytes<16>();
-  return Base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return absl::Base64Escape({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 WebSocket::WebSocket(Socket& socket, std::string pending, Options options)
