@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "bridge/base/utf8.h"
 #include "bridge/local/http/types.h"
 
 namespace bridge::local::api {
@@ -183,30 +184,6 @@ bool IsJsonType(std::string_view content_type) {
 }  // namespace
 
 JsonScan ScanJson(std::string_view text) { return Scanner(text).Run(); }
-
-bool IsValidUtf8(std::string_view text) {
-  size_t i = 0;
-  const auto byte = [&text](size_t at) { return static_cast<unsigned char>(text[at]); };
-  while (i < text.size()) {
-    const unsigned char lead = byte(i);
-    const size_t length = lead < 0x80   ? 1
-                          : lead < 0xC2 ? 0
-                          : lead < 0xE0 ? 2
-                          : lead < 0xF0 ? 3
-                          : lead < 0xF5 ? 4
-                                        : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (size_t j = 1; j < length; ++j) {
-      if ((byte(i + j) & 0xC0) != 0x80) return false;
-    }
-    if (lead == 0xE0 && byte(i + 1) < 0xA0) return false;   // overlong
-    if (lead == 0xED && byte(i + 1) >= 0xA0) return false;  // surrogates
-    if (lead == 0xF0 && byte(i + 1) < 0x90) return false;
-    if (lead == 0xF4 && byte(i + 1) >= 0x90) return false;
-    i += length;
-  }
-  return true;
-}
 
 std::optional<Failure> ReadJsonBody(std::string_view body,
                                     std::optional<std::string_view> content_type, Json* value) {

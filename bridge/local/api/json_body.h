@@ -31,6 +31,4 @@ struct JsonScan {
 // `text` must be valid UTF-8.
 JsonScan ScanJson(std::string_view text);
 
-bool IsValidUtf8(std::string_view text);
-
 }  // namespace bridge::local::api

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bridge/base/utf8.h"
+
 namespace bridge::local::api {
 namespace {
 
