@@ -19,6 +19,21 @@
 #include "bridge/service/validate.h"
 
 namespace bridge {
+namespace {
+
+// How a pause or a resume ended, as its answer.
+template <typename Request, typename Response>
+absl::Status AnswerTransition(const Request& request, const absl::StatusOr<Transition>& transition,
+                              Response& response) {
+  if (!transition.ok()) return About(request, transition.status());
+  SandboxToProto(transition->record, response.mutable_sandbox());
+  response.set_settled(transition->settled);
+  response.set_already(transition->already);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 Task<absl::Status> HandleCreate(Sandboxes& sandboxes, Unary& call,
                                 const v1::CreateSandboxRequest& request,
                                 v1::CreateSandboxResponse& response) {
@@ -124,11 +139,7 @@ Task<absl::Status> HandlePause(Sandboxes& sandboxes, Unary& call,
   call.set_waiting_for("the sandbox to be paused");
   const absl::StatusOr<Transition> paused =
       co_await sandboxes.pauser.Pause(call.context(), target.sandbox_id, target.incarnation, wait);
-  if (!paused.ok()) co_return About(request, paused.status());
-  SandboxToProto(paused->record, response.mutable_sandbox());
-  response.set_settled(paused->settled);
-  response.set_already(paused->already);
-  co_return absl::OkStatus();
+  co_return AnswerTransition(request, paused, response);
 }
 
 Task<absl::Status> HandleResume(Sandboxes& sandboxes, Unary& call,
@@ -139,11 +150,7 @@ Task<absl::Status> HandleResume(Sandboxes& sandboxes, Unary& call,
   call.set_waiting_for("the sandbox to be usable");
   const absl::StatusOr<Transition> resumed =
       co_await sandboxes.pauser.Resume(call.context(), target.sandbox_id, target.incarnation, wait);
-  if (!resumed.ok()) co_return About(request, resumed.status());
-  SandboxToProto(resumed->record, response.mutable_sandbox());
-  response.set_settled(resumed->settled);
-  response.set_already(resumed->already);
-  co_return absl::OkStatus();
+  co_return AnswerTransition(request, resumed, response);
 }
 
 Task<absl::Status> HandleUpdateMetadata(Sandboxes& sandboxes, Unary& call,
