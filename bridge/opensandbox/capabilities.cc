@@ -74,8 +74,13 @@ Task<absl::StatusOr<std::shared_ptr<DaemonCapabilities>>> ProbeDaemon(
   TakeAnnouncement(response, found.get());
   // Our own daemon, too: its terminals and file tools are the stock ones.
   std::vector<std::string> lines;
-  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client, context, daemon, kProbeScript, &lines));
-  (void)code;  // the lines tell
+  absl::StatusOr<int> code = co_await RunScript(client, context, daemon, kProbeScript, &lines);
+  if (found->own() && ReasonOf(code.status()) == ErrorReason::ERROR_REASON_UPSTREAM_FAILED) {
+    // No shell, or no place for files (an image of one static program). What our daemon does itself
+    // works all the same. Not kept: the next call looks again.
+    co_return found;
+  }
+  CO_RETURN_IF_ERROR(code.status());  // the lines tell, not the exit code
   CO_RETURN_IF_ERROR(TakeProbeLines(lines, found.get()));
   daemon->probed = found;
   co_return found;

@@ -360,6 +360,17 @@ TEST_P(ExactExec, EndedExecIsNotSlowedByTheDaemonsLinger) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(4)) << "each waited for the end of the stream";
 }
 
+TEST(OwnExec, NeedsNeitherAShellNorAPlaceForFiles) {
+  // As in an image of one static program: the stock route cannot run anything there.
+  ExecdProcess execd{{}};
+  ExecBench bench{execd.url()};
+  fs::remove_all(execd.tmpdir());
+  const ExecResult result = bench.Run({.argv = {"echo", "hi"}});
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.out, "hi\n");
+  EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
+}
+
 class LineExec110 : public ::testing::Test {
  protected:
   ExecdProcess execd{{"--compat=1.1.0", "--extras=false"}};
