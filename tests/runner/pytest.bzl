@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python tests inside Bazel: pytest files as one test target whose cases ./test counts."""
 
-def pytest_test(name, srcs, data = [], imports = [], env = {}, conftest = None, size = "small", tags = [], **kwargs):
+def pytest_test(name, srcs, data = [], imports = [], env = {}, conftest = None, size = "small", tags = [], runner = "//tests/runner:pytest.sh", **kwargs):
     """A test target that runs pytest.
 
     Args:
@@ -14,6 +14,7 @@ def pytest_test(name, srcs, data = [], imports = [], env = {}, conftest = None, 
       conftest: a conftest.py beside the srcs.
       size: as for every test.
       tags: as for every test.
+      runner: a program that ends by running pytest.sh with its own arguments.
       **kwargs: passed to sh_test.
     """
     extra = [conftest] if conftest else []
@@ -22,7 +23,7 @@ def pytest_test(name, srcs, data = [], imports = [], env = {}, conftest = None, 
     native.sh_test(
         name = name,
         size = size,
-        srcs = ["//tests/runner:pytest.sh"],
+        srcs = [runner],
         args = ["$(rootpath %s)" % src for src in srcs],
         data = srcs + data + extra + ["@python//:venv"],
         env = all_env,

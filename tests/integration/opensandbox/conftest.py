@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests on a real OpenSandbox share: one server, one bridge in front of it, its clients.
+
+in_opensandbox.sh has started Docker and the server and tells the place in the environment; where
+that could not be done every test here is skipped with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from astrabox_sandbox_bridge.client import BridgeClient, Options, v1
+from opensandbox import Sandbox as SdkSandbox
+from opensandbox.config import ConnectionConfig
+from real_bridge import RealBridge
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class OpenSandbox:
+    """The server that the tests talk to."""
+
+    url: str
+    api_key: str
+    image: str
+    static_image: str
+    directory: Path
+
+    @property
+    def address(self) -> str:
+        return self.url.removeprefix("http://")
+
+    def server_log(self) -> str:
+        return (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture(scope="session")
+def opensandbox() -> OpenSandbox:
+    reason = os.environ.get("OPENSANDBOX_UNAVAILABLE")
+    if reason:
+        pytest.skip(f"no real OpenSandbox here: {reason}")
+    return OpenSandbox(
+        os.environ["OPENSANDBOX_URL"],
+        Path(os.environ["OPENSANDBOX_API_KEY_FILE"]).read_text(encoding="utf-8"),
+        os.environ["OPENSANDBOX_IMAGE"],
+        os.environ["OPENSANDBOX_STATIC_IMAGE"],
+        Path(os.environ["OPENSANDBOX_DIRECTORY"]),
+    )
+
+
+class Loop:
+    """One event loop for all tests: channels and SDK objects belong to the loop they were made in."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+
+    def __call__(self, work: Coroutine[Any, Any, T], seconds: float = 120.0) -> T:
+        return self._runner.run(asyncio.wait_for(work, seconds))
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    with asyncio.Runner() as runner:
+        yield Loop(runner)
+
+
+@pytest.fixture(scope="session")
+def bridge(opensandbox: OpenSandbox) -> Iterator[RealBridge]:
+    key = os.environ["OPENSANDBOX_API_KEY_FILE"]
+    with RealBridge(opensandbox.url, f"--api_key_file={key}") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def client(bridge: RealBridge, loop: Loop) -> Iterator[BridgeClient]:
+    async def open_client() -> BridgeClient:
+        return BridgeClient(Options(bridge.place))
+
+    opened = loop(open_client())
+    yield opened
+    loop(opened.close())
+
+
+@pytest.fixture(scope="session")
+def sdk_config(opensandbox: OpenSandbox) -> ConnectionConfig:
+    return ConnectionConfig(domain=opensandbox.address, api_key=opensandbox.api_key,
+                            request_timeout=timedelta(seconds=60), disable_metrics=True)
+
+
+@pytest.fixture(scope="session")
+def sandbox_id(opensandbox: OpenSandbox, client: BridgeClient, loop: Loop) -> Iterator[str]:
+    """A sandbox that tests share which leave it as it was."""
+    made = loop(client.sandboxes.create(v1.SandboxSpec(image=opensandbox.image)))
+    yield made.sandbox.sandbox_id
+    loop(client.sandboxes.delete(made.sandbox.sandbox_id))
+
+
+@pytest.fixture(scope="session")
+def sdk_sandbox(sandbox_id: str, sdk_config: ConnectionConfig, loop: Loop) -> Iterator[SdkSandbox]:
+    """The same one in the hands of the official SDK."""
+    connected = loop(SdkSandbox.connect(sandbox_id, connection_config=sdk_config))
+    yield connected
+    loop(connected.close())

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command beside a real OpenSandbox: Docker engine, opensandbox-server, our execd.
+
+    python3 with_opensandbox.py COMMAND...
+
+Everything lives in namespaces of its own (mounts, processes, network) and on a tmpfs, so that
+nothing of it can outlive this program, whatever ends it, and nothing on the machine is in its way:
+not a Docker engine, not a port. The command runs inside. It gets
+
+    OPENSANDBOX_URL            http://127.0.0.1:8080
+    OPENSANDBOX_API_KEY_FILE   the server's key
+    OPENSANDBOX_IMAGE          an image with a shell, coreutils, procps and Python
+    OPENSANDBOX_STATIC_IMAGE   an image of one static program (/execd): no shell, no libc, no /tmp
+    OPENSANDBOX_DIRECTORY      server.log, dockerd.log, volumes/ (a host path that may be mounted)
+    DOCKER_HOST                the engine
+
+or, where that cannot be had, OPENSANDBOX_UNAVAILABLE: the reason, for the command to skip with. The
+environment names the programs: EXECD_BINARY, BOOTSTRAP_BINARY, OPENSANDBOX_SERVER.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import images
+from servers import PATH_OF_IMAGES, Docker, OpenSandboxServer, Unusable
+
+SANDBOX_IMAGE = "sandbox:test"
+STATIC_IMAGE = "static:test"
+EXECD_IMAGE = "execd:test"
+EGRESS_IMAGE = "egress:none"
+PORT = 8080
+
+_INSIDE = "OPENSANDBOX_NAMESPACES"
+_NAMESPACES = ["unshare", "--mount", "--propagation=private", "--pid", "--net", "--fork",
+               "--kill-child", "--mount-proc"]
+
+
+def main(command: list[str]) -> int:
+    if not command:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if os.environ.get(_INSIDE):
+        return _inside(command)
+    tried = subprocess.run([*_NAMESPACES, "mount", "-t", "tmpfs", "tmpfs", "/run"],
+                           capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        return _without(command, f"no namespaces for a Docker engine: {tried.stderr.strip()}")
+    # A shell is process 1 of the new namespace: it takes orphans in and passes the code on.
+    shell = ["sh", "-c", '"$@"; exit $?', "sh"]
+    again = [*_NAMESPACES, *shell, sys.executable, os.path.abspath(__file__), *command]
+    os.execvpe(again[0], again, {**os.environ, _INSIDE: "1"})
+
+
+def _inside(command: list[str]) -> int:
+    with contextlib.ExitStack() as stack:
+        try:
+            added = stack.enter_context(opensandbox())
+        except Unusable as reason:
+            return _without(command, str(reason))
+        return subprocess.run(command, env={**os.environ, **added}, check=False).returncode
+
+
+def _without(command: list[str], reason: str) -> int:
+    environment = {**os.environ, "OPENSANDBOX_UNAVAILABLE": reason}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+@contextlib.contextmanager
+def opensandbox() -> Iterator[dict[str, str]]:
+    """What the command's environment gets."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"], check=True)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    directory = Path("/run/opensandbox")
+    directory.mkdir()
+    key_file = directory / "key"
+    with Docker(directory) as docker:
+        _make_images(docker)
+        with OpenSandboxServer(_named("OPENSANDBOX_SERVER"), directory, docker_host=docker.host,
+                               port=PORT, execd_image=EXECD_IMAGE) as server:
+            key_file.write_text(server.api_key, encoding="utf-8")
+            yield {
+                "OPENSANDBOX_URL": server.url,
+                "OPENSANDBOX_API_KEY_FILE": str(key_file),
+                "OPENSANDBOX_IMAGE": SANDBOX_IMAGE,
+                "OPENSANDBOX_STATIC_IMAGE": STATIC_IMAGE,
+                "OPENSANDBOX_DIRECTORY": str(directory),
+                "DOCKER_HOST": docker.host,
+            }
+
+
+def _make_images(docker: Docker) -> None:
+    path = f"ENV PATH={PATH_OF_IMAGES}"
+    execd, bootstrap = _named("EXECD_BINARY"), _named("BOOTSTRAP_BINARY")
+    docker.make_image(SANDBOX_IMAGE, images.write_sandbox_image, path, 'CMD ["bash"]')
+    docker.make_image(EXECD_IMAGE, functools.partial(images.write_execd_image, execd=execd,
+                                                     bootstrap=bootstrap), 'ENTRYPOINT ["/execd"]')
+    docker.make_image(STATIC_IMAGE, functools.partial(images.write_static_image,
+                                                      program=execd), path)
+
+
+def _named(variable: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        raise Unusable(f"{variable} names no program")
+    return Path(value).resolve()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
