@@ -59,6 +59,9 @@ ABSL_FLAG(std::string, auth_tokens_file, "",
           "sandboxes. Read again when it changes.");
 ABSL_FLAG(std::string, admin_listen, "",
           "HOST:PORT for /metrics, /healthz and /readyz over HTTP. Empty: none.");
+ABSL_FLAG(std::string, health_listen, "",
+          "HOST:PORT for gRPC health alone, without TLS and tokens, for probes that have neither. "
+          "Empty: only where everything else is served.");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
           "How long running calls may take to end after SIGTERM.");
 ABSL_FLAG(
@@ -110,6 +113,7 @@ const char* const kFlags[] = {
     "client_ca_file",
     "auth_tokens_file",
     "admin_listen",
+    "health_listen",
     "grace",
     "drain_delay",
     "log_level",
@@ -255,6 +259,7 @@ absl::StatusOr<Configuration> ReadConfiguration(int argc, char** argv) {
   ASSIGN_OR_RETURN(configuration.log_level, ParseLogLevel(absl::GetFlag(FLAGS_log_level)));
   ASSIGN_OR_RETURN(server.log_calls, ParseLogCalls(absl::GetFlag(FLAGS_log_calls)));
   server.admin_listen = absl::GetFlag(FLAGS_admin_listen);
+  server.health_listen = absl::GetFlag(FLAGS_health_listen);
   server.reflection = absl::GetFlag(FLAGS_reflection);
   server.channelz = absl::GetFlag(FLAGS_channelz);
   server.grpc_memory_bytes = absl::GetFlag(FLAGS_grpc_memory_bytes);

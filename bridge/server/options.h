@@ -24,6 +24,8 @@ struct ServerOptions {
   std::string auth_tokens_file = {};  // empty: no tokens wanted
   // Empty: no admin server.
   std::string admin_listen = {};
+  // Empty: health is on the addresses above alone.
+  std::string health_listen = {};
 
   ServicesOptions services = {};
   // The bridge's own key: from a file that is read again when it changes, or as it is.

@@ -50,7 +50,13 @@ absl::Status CheckExposure(const ServerOptions& options) {
                                       ", or --insecure_public if the network protects it");
   }
   if (options.channelz) {
-    for (const ListenAddress& address : options.listen) {
+    std::vector<ListenAddress> addresses = options.listen;
+    // The library adds channelz to every server of the process.
+    if (!options.health_listen.empty()) {
+      ASSIGN_OR_RETURN(addresses.emplace_back(),
+                       ParseListenAddress(options.health_listen, "health_listen"));
+    }
+    for (const ListenAddress& address : addresses) {
       if (!address.local()) {
         return InvalidField("channelz", "asks nobody for a token, so it needs local addresses");
       }
@@ -112,6 +118,7 @@ Server::~Server() {
 absl::Status Server::Start() {
   AddMetrics();
   RETURN_IF_ERROR(StartGrpc());
+  RETURN_IF_ERROR(StartHealth());
   RETURN_IF_ERROR(StartAdmin());
   for (const ListenAddress& address : addresses_) {
     log_.Write(LogLevel::kInfo, "listening on " + address.ToString(),
@@ -159,6 +166,15 @@ absl::Status Server::StartGrpc() {
     for (const std::string& name : services_->Names()) health->SetServingStatus(name, true);
   }
   tick_ = std::make_unique<IdleTick>();
+  return absl::OkStatus();
+}
+
+absl::Status Server::StartHealth() {
+  if (options_.health_listen.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(ListenAddress address,
+                   ParseListenAddress(options_.health_listen, "health_listen"));
+  ASSIGN_OR_RETURN(health_, HealthListener::Start(std::move(address), services_->Names()));
+  log_.Write(LogLevel::kInfo, "health on " + health_->address().ToString());
   return absl::OkStatus();
 }
 
@@ -234,6 +250,7 @@ void Server::MarkNotReady() {
   if (auto* health = server_->GetHealthCheckService(); health != nullptr) {
     health->SetServingStatus(false);
   }
+  if (health_ != nullptr) health_->MarkNotReady();
 }
 
 bool Server::Shutdown(absl::Duration grace) {
@@ -242,6 +259,7 @@ bool Server::Shutdown(absl::Duration grace) {
   if (server_ != nullptr) ShutdownCalls(*server_, host_, grace);
   services_->Drain(std::max(grace, absl::Seconds(1)));
   admin_.reset();
+  health_.reset();
   tick_.reset();
   server_.reset();
   return host_.live() == 0;

@@ -18,6 +18,7 @@
 #include "bridge/server/admin.h"
 #include "bridge/server/call_log.h"
 #include "bridge/server/file_watch.h"
+#include "bridge/server/health_listener.h"
 #include "bridge/server/log.h"
 #include "bridge/server/metrics.h"
 #include "bridge/server/options.h"
@@ -43,6 +44,8 @@ class Server {
   const std::vector<ListenAddress>& addresses() const { return addresses_; }
   // 0: there is no admin server.
   int admin_port() const { return admin_ == nullptr ? 0 : admin_->port(); }
+  // Null: health has no address of its own.
+  const HealthListener* health() const { return health_.get(); }
   CallHost& host() { return host_; }
   Services& services() { return *services_; }
 
@@ -77,6 +80,7 @@ class Server {
          std::string api_key);
   absl::Status Start();
   absl::Status StartGrpc();
+  absl::Status StartHealth();
   absl::Status StartAdmin();
   void AddMetrics();
   void WatchFiles(std::string tokens, std::string key);
@@ -97,6 +101,7 @@ class Server {
   bool down_ = false;
   std::unique_ptr<IdleTick> tick_;
   FileWatch files_;
+  std::unique_ptr<HealthListener> health_;
   std::unique_ptr<AdminServer> admin_;  // last: its handlers look at the rest
 };
 
