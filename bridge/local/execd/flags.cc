@@ -84,6 +84,13 @@ FlagResult ParseFlags(int argc, const char* const* argv, Flags* flags) {
   if (const char* grace = getenv("EXECD_API_GRACE_SHUTDOWN")) {
     SetLinger(grace, flags);  // nonsense is ignored, as by the real daemon
   }
+  // In a container nobody gives flags; a sandbox's environment chooses its daemon's habits.
+  if (const char* compat = getenv("EXECD_COMPAT"); compat && !SetFlag("compat", compat, flags)) {
+    return {"bad value of EXECD_COMPAT", false};
+  }
+  if (const char* extras = getenv("EXECD_EXTRAS"); extras && !SetFlag("extras", extras, flags)) {
+    return {"bad value of EXECD_EXTRAS", false};
+  }
   for (int i = 1; i < argc; ++i) {
     std::string_view argument = argv[i];
     if (!argument.starts_with('-') || argument == "-") return {"", true};

@@ -14,7 +14,7 @@
 namespace bridge::local::execd {
 
 struct Flags {
-  Habits habits = kHabitsCurrent;
+  Habits habits = kHabitsCurrent;        // --compat, --extras; EXECD_COMPAT, EXECD_EXTRAS
   std::optional<absl::Duration> linger;  // --graceful-shutdown-timeout, EXECD_API_GRACE_SHUTDOWN
   std::string access_token;              // --access-token, EXECD_ACCESS_TOKEN
   int port = 44772;                      // --port: the number that clients know

@@ -57,7 +57,7 @@ def opensandbox() -> OpenSandbox:
 
 
 class Loop:
-    """One event loop for all tests: channels and SDK objects belong to the loop they were made in."""
+    """One event loop for all tests: channels and SDK objects belong to theirs."""
 
     def __init__(self, runner: asyncio.Runner) -> None:
         self._runner = runner

@@ -85,7 +85,7 @@ def package_files(packages: Iterable[str]) -> list[str]:
         directory, name = os.path.split(path)
         if directory not in real_directory:
             real_directory[directory] = os.path.realpath(directory)
-        files.add(os.path.join(real_directory[directory], name))
+        files.add(f"{real_directory[directory]}/{name}")
     return sorted(files)
 
 
@@ -97,7 +97,7 @@ def write_sandbox_image(out: BinaryIO) -> None:
         for name, text in _ETC.items():
             _add(tar, f"etc/{name}", tarfile.REGTYPE, 0o644, text.encode())
         for name in ("bin", "sbin", "lib", "lib64"):
-            if os.path.islink("/" + name):
+            if Path("/" + name).is_symlink():
                 tar.add("/" + name, name)
         listed = package_files(package_closure(SANDBOX_PACKAGES))
         # And links that the packages' scripts make, not the packages.
@@ -113,9 +113,9 @@ def _alternatives(listed: Iterable[str]) -> list[str]:
     present = set(listed)
     links = []
     for link in sorted(Path("/etc/alternatives").glob("*")):
-        outer = f"/usr/bin/{link.name}"
-        if link.is_symlink() and os.readlink(link) in present and os.path.islink(outer):
-            links += [str(link), outer]
+        outer = Path("/usr/bin") / link.name
+        if link.is_symlink() and str(link.readlink()) in present and outer.is_symlink():
+            links += [str(link), str(outer)]
     return links
 
 

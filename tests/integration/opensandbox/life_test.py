@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sandbox's life on the real server: with the official SDK, with sbx, with an image of nothing."""
+"""A sandbox's life on the real server: with the official SDK, with sbx, in a bare image."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_image_without_shell_or_libc(
 ) -> None:
     """bootstrap.sh is a static program: the server's own needs /bin/sh in every image."""
     async def life() -> None:
-        # The image's one program is a second execd; with a word behind it, it ends at once and well.
+        # The image's one program is a second execd; with a word behind it, it ends at once.
         spec = v1.SandboxSpec(image=opensandbox.static_image,
                               entrypoint=["/execd", "--listen=127.0.0.1:0"])
         made = await client.sandboxes.create(spec)

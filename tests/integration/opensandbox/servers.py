@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Docker engine and an opensandbox-server of the tests' own, as processes.
 
-Both keep everything below the directory they are given, are ended by process id, and raise `Unusable`
-with the last words of their log when they do not come up. No other package than Python's own is needed.
+Both keep everything below the directory they are given, are ended by process id, and raise
+`Unusable` with the last words of their log when they do not come up. Python alone is needed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -106,10 +107,8 @@ class Docker(Daemon):
                                      env=self._environment, stdin=subprocess.PIPE,
                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert importing.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # docker says why
             write(importing.stdin)
-        except BrokenPipeError:
-            pass  # docker says why
         _, complaint = importing.communicate()
         if importing.returncode != 0:
             raise Unusable(f"docker import of {name}: {complaint.decode(errors='replace').strip()}")
@@ -188,6 +187,8 @@ def _configuration(directory: Path, port: int, execd_image: str, api_key: str,
 
 def _toml(sections: Mapping[str, Mapping[str, object]]) -> str:
     """TOML of plain values, which are written as in JSON."""
-    return "\n".join(
-        f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
-        for section, values in sections.items())
+    lines = []
+    for section, values in sections.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"

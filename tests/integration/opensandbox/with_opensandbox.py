@@ -54,8 +54,9 @@ def main(command: list[str]) -> int:
         return _without(command, f"no namespaces for a Docker engine: {tried.stderr.strip()}")
     # A shell is process 1 of the new namespace: it takes orphans in and passes the code on.
     shell = ["sh", "-c", '"$@"; exit $?', "sh"]
-    again = [*_NAMESPACES, *shell, sys.executable, os.path.abspath(__file__), *command]
+    again = [*_NAMESPACES, *shell, sys.executable, str(Path(__file__).resolve()), *command]
     os.execvpe(again[0], again, {**os.environ, _INSIDE: "1"})
+    raise AssertionError("not reached")
 
 
 def _inside(command: list[str]) -> int:

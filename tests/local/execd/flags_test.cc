@@ -71,6 +71,28 @@ TEST(Flags, TheLingerIsIndependentOfTheOrder) {
   EXPECT_EQ(flags.ToOptions().habits.linger, absl::Milliseconds(60500));
 }
 
+TEST(Flags, EnvironmentChoosesTheHabits) {
+  setenv("EXECD_COMPAT", "1.1.0", 1);
+  setenv("EXECD_EXTRAS", "false", 1);
+  Flags flags;
+  const char* none[] = {"execd"};
+  EXPECT_EQ(ParseFlags(1, none, &flags).error, "");
+  EXPECT_EQ(flags.habits.name, "1.1.0");
+  EXPECT_FALSE(flags.habits.extras);
+
+  const char* given[] = {"execd", "--compat=current", "--extras=true"};
+  EXPECT_EQ(ParseFlags(3, given, &flags).error, "") << "a flag wins";
+  EXPECT_EQ(flags.habits.name, "current");
+  EXPECT_TRUE(flags.habits.extras);
+
+  setenv("EXECD_EXTRAS", "perhaps", 1);
+  EXPECT_EQ(ParseFlags(1, none, &flags).error, "bad value of EXECD_EXTRAS");
+  unsetenv("EXECD_EXTRAS");
+  setenv("EXECD_COMPAT", "0.1", 1);
+  EXPECT_EQ(ParseFlags(1, none, &flags).error, "bad value of EXECD_COMPAT");
+  unsetenv("EXECD_COMPAT");
+}
+
 TEST(Flags, EnvironmentAndItsRank) {
   setenv("EXECD_ACCESS_TOKEN", "from-env", 1);
   setenv("EXECD_API_GRACE_SHUTDOWN", "300ms", 1);
