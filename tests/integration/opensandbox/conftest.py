@@ -109,3 +109,25 @@ def sdk_sandbox(sandbox_id: str, sdk_config: ConnectionConfig, loop: Loop) -> It
     connected = loop(SdkSandbox.connect(sandbox_id, connection_config=sdk_config))
     yield connected
     loop(connected.close())
+
+
+class Results:
+    """What was seen in this run, for docs/compatibility.md."""
+
+    def __init__(self) -> None:
+        # {scenario: {way: "" or the reason of a difference}}
+        self.scenarios: dict[str, dict[str, str]] = {}
+        # {feature: (level, note)}, in the order in which they were seen
+        self.features: dict[str, tuple[str, str]] = {}
+
+    def add(self, scenario: str, way: str, reason: str) -> None:
+        self.scenarios.setdefault(scenario, {})[way] = reason
+
+    def works(self, feature: str, level: str = "FULL", note: str = "") -> None:
+        """A feature of the upstream, seen through the bridge."""
+        self.features[feature] = (level, note)
+
+
+@pytest.fixture(scope="session")
+def results() -> Results:
+    return Results()

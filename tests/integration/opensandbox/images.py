@@ -84,7 +84,7 @@ def package_files(packages: Iterable[str]) -> list[str]:
             continue
         directory, name = os.path.split(path)
         if directory not in real_directory:
-            real_directory[directory] = os.path.realpath(directory)
+            real_directory[directory] = os.path.realpath(directory).rstrip("/")
         files.add(f"{real_directory[directory]}/{name}")
     return sorted(files)
 

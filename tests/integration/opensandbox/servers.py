@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Docker engine and an opensandbox-server of the tests' own, as processes.
 
-Both keep everything below the directory they are given, are ended by process id, and raise
-`Unusable` with the last words of their log when they do not come up. Python alone is needed.
+Both keep everything below the directory they are given and are ended by process id. An engine that
+this machine cannot run is `Unusable`, with the last words of its log: a reason to skip. Everything
+else that goes wrong is a failure. Python alone is needed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Unusable(Exception):
 class Daemon:
     """A program that runs until it is stopped."""
 
+    failure: type[Exception] = RuntimeError
+
     def __init__(self, command: list[str], log: Path,
                  environment: Mapping[str, str] | None = None) -> None:
         self.log = log
@@ -43,11 +46,11 @@ class Daemon:
         deadline = time.monotonic() + START_SECONDS
         while not ready():
             if self._process.poll() is not None:
-                raise Unusable(f"{what} ended at once: {self.last_words()}")
+                raise self.failure(f"{what} ended at once: {self.last_words()}")
             if time.monotonic() > deadline:
                 self.stop()
-                raise Unusable(f"{what} did not answer within {START_SECONDS:g} s: "
-                               f"{self.last_words()}")
+                raise self.failure(f"{what} did not answer within {START_SECONDS:g} s: "
+                                   f"{self.last_words()}")
             time.sleep(0.05)
 
     def last_words(self) -> str:
@@ -75,6 +78,8 @@ class Daemon:
 class Docker(Daemon):
     """dockerd with a root and a socket below `directory`, which must be short (a socket's path
     has 107 bytes). Containers and control groups are removed when it is stopped."""
+
+    failure = Unusable
 
     def __init__(self, directory: Path) -> None:
         for program in ("dockerd", "docker", "iptables"):
@@ -111,7 +116,7 @@ class Docker(Daemon):
             write(importing.stdin)
         _, complaint = importing.communicate()
         if importing.returncode != 0:
-            raise Unusable(f"docker import of {name}: {complaint.decode(errors='replace').strip()}")
+            raise RuntimeError(f"docker import of {name}: {complaint.decode(errors='replace')}")
 
     def stop(self) -> None:
         containers = self._run("ps", "--all", "--quiet", check=False).stdout.decode().split()
