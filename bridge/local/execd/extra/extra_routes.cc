@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bridge/local/execd/extra/file_read.h"
 #include "bridge/local/execd/extra/file_write.h"
 #include "bridge/local/execd/extra/process_list.h"
 #include "bridge/local/execd/extra/request.h"
@@ -24,10 +25,11 @@ struct Feature {
   int version;
 };
 
-constexpr std::array<Feature, 6> kFeatures = {{{"exec", 1},
+constexpr std::array<Feature, 7> kFeatures = {{{"exec", 1},
                                                {"exec.ws", 1},
                                                {"signal", 1},
                                                {"processes", 1},
+                                               {"file.read", 1},
                                                {"file.write", 1},
                                                {"watch", 1}}};
 
@@ -100,6 +102,7 @@ void AddExtraRoutes(http::Router& router, Execs& execs, std::string compat) {
   });
   execs.AddRoutes(router);
   AddProcessRoutes(router);
+  AddFileReadRoutes(router);
   AddFileWriteRoute(router);
   router.Add("GET", "/v1/watch", HandleWatch);
 }
