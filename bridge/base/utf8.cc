@@ -33,6 +33,23 @@ size_t SequenceAt(std::string_view text) {
   return length;
 }
 
+template <class AppendBad>
+std::string Repaired(std::string_view text, AppendBad append_bad) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const size_t n = SequenceAt(text);
+    if (n == 0) {
+      append_bad(result, static_cast<unsigned char>(text[0]));
+      text.remove_prefix(1);
+    } else {
+      result += text.substr(0, n);
+      text.remove_prefix(n);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 bool IsValidUtf8(std::string_view text) {
@@ -45,19 +62,16 @@ bool IsValidUtf8(std::string_view text) {
 }
 
 std::string ToValidUtf8(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  while (!text.empty()) {
-    const size_t n = SequenceAt(text);
-    if (n == 0) {
-      result += "\xEF\xBF\xBD";
-      text.remove_prefix(1);
-    } else {
-      result += text.substr(0, n);
-      text.remove_prefix(n);
-    }
-  }
-  return result;
+  return Repaired(text, [](std::string& out, unsigned char) { out += "\xEF\xBF\xBD"; });
+}
+
+std::string EscapeNonUtf8(std::string_view text) {
+  return Repaired(text, [](std::string& out, unsigned char byte) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    out += "\\x";
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  });
 }
 
 std::string_view Utf8Prefix(std::string_view text, size_t max_bytes) {

@@ -16,6 +16,10 @@ bool IsValidUtf8(std::string_view text);
 // `text` with U+FFFD for every byte that is no part of a valid sequence.
 std::string ToValidUtf8(std::string_view text);
 
+// `text` with "\xNN" for every byte that is no part of a valid sequence; all else stays. For
+// people: a backslash of the text itself is not told apart.
+std::string EscapeNonUtf8(std::string_view text);
+
 // The longest prefix of at most `max_bytes` that does not cut a sequence in two.
 std::string_view Utf8Prefix(std::string_view text, size_t max_bytes);
 

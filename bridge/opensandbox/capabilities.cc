@@ -31,6 +31,7 @@ void TakeFeature(const std::string& name, DaemonCapabilities* found) {
   if (name == "exec.ws") found->exec_ws = true;
   if (name == "signal") found->signal = true;
   if (name == "processes") found->processes = true;
+  if (name == "file.read") found->file_read = true;
   if (name == "file.write") found->file_write = true;
   if (name == "watch") found->watch = true;
 }
@@ -121,6 +122,11 @@ std::vector<Capability> CapabilitiesOf(const DaemonCapabilities& daemon) {
   } else {
     add("exec.kill_group", Level::kDegraded,
         "members of the group that ignore SIGTERM may outlive its leader");
+  }
+  if (daemon.watch) {
+    add("files.watch", Level::kFull, "");
+  } else {
+    add("files.watch", Level::kNone, "the daemon cannot watch directories");
   }
   return rows;
 }

@@ -24,6 +24,7 @@ struct DaemonCapabilities {
   bool exec_ws = false;     // the same on a WebSocket
   bool signal = false;      // POST /v1/signal
   bool processes = false;   // GET /v1/processes
+  bool file_read = false;   // GET /v1/file, /v1/file/info, /v1/directory
   bool file_write = false;  // PUT /v1/file
   bool watch = false;       // GET /v1/watch
   bool own() const { return exec; }

@@ -6,27 +6,16 @@
 #include "bridge/base/error.h"
 #include "bridge/base/random.h"
 #include "bridge/base/status_macros.h"
-#include "bridge/opensandbox/file_codec.h"
-#include "bridge/opensandbox/file_error.h"
 #include "bridge/opensandbox/file_script.h"
-#include "bridge/opensandbox/remote_command.h"
+#include "bridge/opensandbox/file_stat.h"
 
 namespace bridge {
 namespace {
 
-constexpr absl::Duration kSmallLimit = absl::Seconds(10);
-constexpr size_t kMaxSmallBody = 256 * 1024;
 constexpr unsigned kReadableByOthers = 0004;
 constexpr unsigned kSpecialBits = 07000;
 
 using Lines = std::vector<std::string>;
-
-Task<absl::Status> RunFileScript(SandboxHandle sandbox, std::string script, std::string what,
-                                 Lines* lines) {
-  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
-                                                   std::move(script), lines));
-  co_return FileScriptError(code, what);
-}
 
 absl::Status IsADirectory(std::string_view what) {
   return MakeError(ErrorReason::ERROR_REASON_IS_A_DIRECTORY,
@@ -36,13 +25,6 @@ absl::Status IsADirectory(std::string_view what) {
 std::string ParentOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// What the daemon must be asked for to see the thing that a link points to. `info` is the link's.
-Task<absl::StatusOr<FileInfo>> FollowLink(SandboxHandle sandbox, std::string path) {
-  CO_ASSIGN_OR_RETURN(std::string target, co_await ResolveLinks(sandbox, path));
-  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, target));
-  co_return info;
 }
 
 Task<absl::Status> CheckPrecondition(SandboxHandle sandbox, const FileWrite& write,
@@ -55,15 +37,41 @@ Task<absl::Status> CheckPrecondition(SandboxHandle sandbox, const FileWrite& wri
   }
   if (write.if_sha256.empty()) co_return absl::OkStatus();
   if (!there) co_return failed;
-  FileReader reader(sandbox, there->path, *there, 0, std::nullopt);
+  CO_ASSIGN_OR_RETURN(
+      std::unique_ptr<FileReader> reader,
+      co_await FileReader::OpenStock(sandbox, *there, there->path, 0, std::nullopt));
   Sha256 digest;
   std::string chunk;
   bool more = true;
   while (more) {
-    CO_ASSIGN_OR_RETURN(more, co_await reader.Next(&chunk));
+    CO_ASSIGN_OR_RETURN(more, co_await reader->Next(&chunk));
     if (more) digest.Update(chunk);
   }
   co_return digest.FinishHex() == write.if_sha256 ? absl::OkStatus() : failed;
+}
+
+Task<absl::StatusOr<std::unique_ptr<FileLister>>> ListStock(SandboxHandle sandbox, std::string path,
+                                                            int depth) {
+  const std::string shown = path;
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path, /*follow=*/false));
+  if (info.type == FileType::kSymlink) {
+    CO_ASSIGN_OR_RETURN(path, co_await ResolveLinks(sandbox, path));
+    CO_ASSIGN_OR_RETURN(info, co_await StatFile(sandbox, path, /*follow=*/false));
+  }
+  if (info.type != FileType::kDirectory) {
+    co_return MakeError(ErrorReason::ERROR_REASON_NOT_A_DIRECTORY,
+                        "to list a directory failed: something else is at the path");
+  }
+  std::unique_ptr<FileLister> lister;
+  if (RoutesTakeLiterally(path)) {
+    lister = std::make_unique<RouteFileLister>(sandbox, path, depth);
+  } else {
+    lister = std::make_unique<ScriptFileLister>(sandbox, path, depth);
+  }
+  if (path != shown) {
+    lister = std::make_unique<RenamedFileLister>(std::move(lister), path, shown);
+  }
+  co_return lister;
 }
 
 }  // namespace
@@ -86,53 +94,12 @@ std::string NormalPath(std::string_view path) {
   return normal.empty() ? "/" : normal;
 }
 
-Task<absl::StatusOr<FileInfo>> StatFile(SandboxHandle sandbox, std::string path) {
-  if (!RoutesTakeLiterally(path)) {
-    Lines lines;
-    CO_RETURN_IF_ERROR(
-        co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
-    co_return ParseStatLines(lines, path);
-  }
-  HttpRequest request =
-      sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET",
-                             "/files/info?path=" + QueryEscape(path), kSmallLimit);
-  CO_ASSIGN_OR_RETURN(HttpResponse response,
-                      co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
-                                                    std::move(request), kMaxSmallBody));
-  if (response.status != 200) co_return FileError(response, "describe a path");
-  co_return ParseFileInfoOf(response.body, path);
-}
-
-Task<absl::StatusOr<std::string>> ResolveLinks(SandboxHandle sandbox, std::string path) {
-  Lines lines;
-  CO_RETURN_IF_ERROR(co_await RunFileScript(sandbox, ResolveScript(path), "follow a link", &lines));
-  // A target with a line break comes as several lines.
-  std::string target;
-  for (const std::string& line : lines) target += (target.empty() ? "" : "\n") + line;
-  if (target.empty() || target[0] != '/') {
-    co_return MakeError(ErrorReason::ERROR_REASON_PATH_NOT_FOUND,
-                        "to follow a link failed: it leads nowhere");
-  }
-  co_return target;
-}
-
 Task<absl::StatusOr<FileInfo>> FileClient::Stat(CallContext context, SandboxTarget target,
                                                 std::string path, bool follow_symlink) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path));
-  if (info.type != FileType::kSymlink) co_return info;
-  if (follow_symlink) {
-    CO_ASSIGN_OR_RETURN(info, co_await FollowLink(sandbox, path));
-    info.path = path;
-    co_return info;
-  }
-  if (info.symlink_target.empty()) {
-    Lines lines;
-    const absl::Status read =
-        co_await RunFileScript(sandbox, ReadLinkScript(path), "read a link", &lines);
-    for (const std::string& line : lines) {
-      if (read.ok()) info.symlink_target += (info.symlink_target.empty() ? "" : "\n") + line;
-    }
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path, follow_symlink));
+  if (info.type == FileType::kSymlink && info.symlink_target.empty()) {
+    info.symlink_target = co_await LinkTarget(sandbox, path);
   }
   co_return info;
 }
@@ -141,20 +108,12 @@ Task<absl::StatusOr<std::unique_ptr<FileLister>>> FileClient::List(CallContext c
                                                                    SandboxTarget target,
                                                                    std::string path, int depth) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path));
-  if (info.type == FileType::kSymlink) {
-    CO_ASSIGN_OR_RETURN(path, co_await ResolveLinks(sandbox, path));
-    CO_ASSIGN_OR_RETURN(info, co_await StatFile(sandbox, path));
+  std::unique_ptr<FileLister> lister;
+  if (sandbox.capabilities->file_read) {
+    lister = std::make_unique<RouteFileLister>(sandbox, path, depth);
+  } else {
+    CO_ASSIGN_OR_RETURN(lister, co_await ListStock(sandbox, path, depth));
   }
-  if (info.type != FileType::kDirectory) {
-    co_return MakeError(ErrorReason::ERROR_REASON_NOT_A_DIRECTORY,
-                        "to list a directory failed: something else is at the path");
-  }
-  if (!RoutesTakeLiterally(path)) {
-    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
-                        "this sandbox's daemon cannot list a directory whose path holds a '$'");
-  }
-  auto lister = std::make_unique<FileLister>(sandbox, path, depth);
   CO_RETURN_IF_ERROR(co_await lister->Begin());
   co_return lister;
 }
@@ -164,9 +123,14 @@ Task<absl::StatusOr<std::unique_ptr<FileReader>>> FileClient::Read(CallContext c
                                                                    std::string path, int64_t offset,
                                                                    std::optional<int64_t> length) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path));
+  if (sandbox.capabilities->file_read) {
+    co_return co_await FileReader::OpenOwn(std::move(sandbox), std::move(path), offset, length);
+  }
+  const std::string shown = path;
+  CO_ASSIGN_OR_RETURN(FileInfo info, co_await StatFile(sandbox, path, /*follow=*/false));
   if (info.type == FileType::kSymlink) {
-    CO_ASSIGN_OR_RETURN(info, co_await FollowLink(sandbox, path));
+    CO_ASSIGN_OR_RETURN(path, co_await ResolveLinks(sandbox, path));
+    CO_ASSIGN_OR_RETURN(info, co_await StatFile(sandbox, path, /*follow=*/false));
   }
   if (info.type == FileType::kDirectory) co_return IsADirectory("read a file");
   if (info.type != FileType::kFile) {
@@ -174,14 +138,8 @@ Task<absl::StatusOr<std::unique_ptr<FileReader>>> FileClient::Read(CallContext c
     co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
                         "to read a file failed: something that is no regular file is at the path");
   }
-  if (!RoutesTakeLiterally(info.path)) {
-    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
-                        "this sandbox's daemon cannot read a file whose path holds a '$'");
-  }
-  const std::string asked = info.path;
-  info.path = std::move(path);
-  co_return std::make_unique<FileReader>(std::move(sandbox), asked, std::move(info), offset,
-                                         length);
+  co_return co_await FileReader::OpenStock(std::move(sandbox), std::move(info), shown, offset,
+                                           length);
 }
 
 Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext context,
@@ -193,10 +151,10 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   }
   std::string place = write.path;
   std::optional<FileInfo> there;
-  absl::StatusOr<FileInfo> info = co_await StatFile(sandbox, place);
+  absl::StatusOr<FileInfo> info = co_await StatFile(sandbox, place, /*follow=*/false);
   if (info.ok() && info->type == FileType::kSymlink) {
     CO_ASSIGN_OR_RETURN(place, co_await ResolveLinks(sandbox, place));
-    info = co_await StatFile(sandbox, place);
+    info = co_await StatFile(sandbox, place, /*follow=*/false);
   }
   if (info.ok()) {
     if (info->type == FileType::kDirectory) co_return IsADirectory("write a file");
@@ -207,17 +165,22 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   CO_RETURN_IF_ERROR(co_await CheckPrecondition(sandbox, write, there));
   if (!there && !write.create_parents) {
     // The daemon would make them.
-    CO_ASSIGN_OR_RETURN(FileInfo parent, co_await StatFile(sandbox, ParentOf(place)));
+    CO_ASSIGN_OR_RETURN(FileInfo parent, co_await StatFile(sandbox, ParentOf(place), true));
     (void)parent;
   }
-  if (!RoutesTakeLiterally(place)) {
-    co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
-                        "this sandbox's daemon cannot write a file whose path holds a '$'");
-  }
+  UploadPlace upload{place};
   std::string temporary;
+  if (!RoutesTakeLiterally(place)) {
+    const std::string reached = write.atomic ? ParentOf(place) : place;
+    CO_ASSIGN_OR_RETURN(upload.alias, co_await AliasFolder::Link(
+                                          sandbox, reached, write.atomic && write.create_parents));
+    upload.path = upload.alias->path();
+  }
   if (write.atomic) {
+    const std::string name = "/.sandbox-bridge-" + RandomHex(16) + ".tmp";
     const std::string parent = ParentOf(place);
-    temporary = (parent == "/" ? "" : parent) + "/.sandbox-bridge-" + RandomHex(16) + ".tmp";
+    temporary = (parent == "/" ? "" : parent) + name;
+    upload.path = upload.alias == nullptr ? temporary : upload.path + name;
     const unsigned mode = write.mode.value_or(there ? there->mode : 0644);
     // The daemon makes files that everybody can read and narrows them only afterwards.
     if ((mode & kReadableByOthers) == 0) {
@@ -227,7 +190,24 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   }
   co_return std::make_unique<StockFileWriter>(std::move(sandbox), std::move(write),
                                               std::move(place), std::move(there),
-                                              std::move(temporary));
+                                              std::move(temporary), std::move(upload));
+}
+
+Task<absl::StatusOr<std::unique_ptr<FileWatcher>>> FileClient::Watch(CallContext context,
+                                                                     SandboxTarget target,
+                                                                     std::string path,
+                                                                     bool recursive,
+                                                                     absl::Duration keepalive) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  if (!sandbox.capabilities->watch) {
+    co_return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
+                        "this sandbox's daemon is a stock one, which cannot watch directories; "
+                        "list the directory again and again, or use the bridge's own execd",
+                        {.metadata = {{"feature", "files.watch"}}});
+  }
+  auto watcher = std::make_unique<FileWatcher>(std::move(sandbox), path, recursive, keepalive);
+  CO_RETURN_IF_ERROR(co_await watcher->Begin());
+  co_return watcher;
 }
 
 Task<absl::StatusOr<bool>> FileClient::MakeDirectory(CallContext context, SandboxTarget target,
@@ -265,14 +245,14 @@ Task<absl::StatusOr<FileInfo>> FileClient::SetAttributes(CallContext context, Sa
       sandbox,
       SetAttributesScript(path, change.mode, change.owner, change.group, change.modified_at),
       "change a path's attributes", nullptr));
-  if (change.mode && (*change.mode & kSpecialBits) != 0) {
-    // The daemon's own description never shows these.
+  if (change.mode && (*change.mode & kSpecialBits) != 0 && !sandbox.capabilities->file_read) {
+    // A stock daemon's own description never shows these.
     Lines lines;
     CO_RETURN_IF_ERROR(
         co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
     co_return ParseStatLines(lines, path);
   }
-  co_return co_await StatFile(sandbox, path);
+  co_return co_await StatFile(sandbox, path, /*follow=*/false);
 }
 
 }  // namespace bridge

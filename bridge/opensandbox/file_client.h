@@ -18,6 +18,7 @@
 #include "bridge/opensandbox/file_lister.h"
 #include "bridge/opensandbox/file_reader.h"
 #include "bridge/opensandbox/file_types.h"
+#include "bridge/opensandbox/file_watcher.h"
 #include "bridge/opensandbox/file_writer.h"
 #include "bridge/opensandbox/sandbox_handle.h"
 
@@ -49,7 +50,8 @@ class FileClient {
   Task<absl::StatusOr<FileInfo>> Stat(CallContext context, SandboxTarget target, std::string path,
                                       bool follow_symlink);
 
-  // depth: levels below `path`, or kAllLevels.
+  // depth: levels below `path`, or kAllLevels. A link at `path` is followed; the entries' paths
+  // begin with `path` all the same.
   Task<absl::StatusOr<std::unique_ptr<FileLister>>> List(CallContext context, SandboxTarget target,
                                                          std::string path, int depth);
 
@@ -61,6 +63,12 @@ class FileClient {
   // Checks what can be checked before the first byte.
   Task<absl::StatusOr<std::unique_ptr<FileWriter>>> Write(CallContext context, SandboxTarget target,
                                                           FileWrite write);
+
+  // Changes from now on. UNSUPPORTED_FEATURE on a stock daemon; else as FileWatcher::Begin.
+  Task<absl::StatusOr<std::unique_ptr<FileWatcher>>> Watch(CallContext context,
+                                                           SandboxTarget target, std::string path,
+                                                           bool recursive,
+                                                           absl::Duration keepalive);
 
   // True: it was made; false: it was there.
   Task<absl::StatusOr<bool>> MakeDirectory(CallContext context, SandboxTarget target,
@@ -81,10 +89,5 @@ class FileClient {
   DaemonClient& client_;
   TaskScope& background_;
 };
-
-// lstat of a path in a sandbox that was found. PATH_NOT_FOUND if nothing is there.
-Task<absl::StatusOr<FileInfo>> StatFile(SandboxHandle sandbox, std::string path);
-// The path with its links resolved.
-Task<absl::StatusOr<std::string>> ResolveLinks(SandboxHandle sandbox, std::string path);
 
 }  // namespace bridge

@@ -5,8 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/escaping.h"
 #include "absl/time/time.h"
 #include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+#include "bridge/base/utf8.h"
 #include "bridge/opensandbox/multipart.h"
 
 namespace bridge {
@@ -38,9 +41,47 @@ absl::Time TimeOf(std::string_view text) {
   return time;
 }
 
-}  // namespace
+bool Unescape(std::string_view base64, std::string* bytes) {
+  return absl::Base64Unescape(absl::string_view(base64.data(), base64.size()), bytes);
+}
 
-absl::Status ParseFileInfo(std::string_view json, FileInfo* info) {
+// One member of an entry. False: it makes the entry unreadable.
+bool TakeMember(std::string_view key, od::value value, bool own, FileInfo* info) {
+  std::string_view text;
+  int64_t number = 0;
+  if (key == "size" || key == "mode") {
+    if (value.get_int64().get(number)) return true;
+    if (key == "size") {
+      info->size = number;
+    } else if (own) {
+      info->mode = static_cast<unsigned>(number) & 07777;
+    } else {
+      info->mode = ModeFromDigits(static_cast<int>(number)).value_or(0);
+    }
+    return true;
+  }
+  if (value.get_string().get(text)) return key != "path";
+  if (key == "path") {
+    info->path.assign(text);
+  } else if (key == "type") {
+    info->type = TypeOf(text);
+  } else if (key == "modified_at") {
+    info->modified_at = TimeOf(text);
+  } else if (key == "owner") {
+    info->owner.assign(text);
+  } else if (key == "group") {
+    info->group.assign(text);
+  } else if (key == "symlink_target" && info->symlink_target.empty()) {
+    info->symlink_target.assign(text);
+  } else if (key == "symlink_target_b64") {
+    return Unescape(text, &info->symlink_target);
+  } else if (key == "path_b64") {
+    return Unescape(text, &info->path_bytes);
+  }
+  return true;
+}
+
+absl::Status ParseMembers(std::string_view json, bool own, FileInfo* info) {
   *info = {};
   thread_local od::parser parser;
   thread_local std::string padded;
@@ -53,29 +94,27 @@ absl::Status ParseFileInfo(std::string_view json, FileInfo* info) {
     return Malformed();
   }
   for (auto field : object) {
-    std::string_view key, text;
-    int64_t number = 0;
-    if (field.unescaped_key().get(key)) return Malformed();
-    if (key == "path") {
-      if (field.value().get_string().get(text)) return Malformed();
-      info->path.assign(text);
-    } else if (key == "type") {
-      if (!field.value().get_string().get(text)) info->type = TypeOf(text);
-    } else if (key == "size") {
-      if (!field.value().get_int64().get(number)) info->size = number;
-    } else if (key == "mode") {
-      if (field.value().get_int64().get(number)) continue;
-      info->mode = ModeFromDigits(static_cast<int>(number)).value_or(0);
-    } else if (key == "modified_at") {
-      if (!field.value().get_string().get(text)) info->modified_at = TimeOf(text);
-    } else if (key == "owner") {
-      if (!field.value().get_string().get(text)) info->owner.assign(text);
-    } else if (key == "group") {
-      if (!field.value().get_string().get(text)) info->group.assign(text);
-    }
+    std::string_view key;
+    od::value value;
+    if (field.unescaped_key().get(key) || field.value().get(value)) return Malformed();
+    if (!TakeMember(key, value, own, info)) return Malformed();
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ParseFileInfo(std::string_view json, FileInfo* info) {
+  RETURN_IF_ERROR(ParseMembers(json, /*own=*/false, info));
   if (info->path.empty()) return Malformed();
   info->path_inexact = info->path.find(kReplacement) != std::string::npos;
+  return absl::OkStatus();
+}
+
+absl::Status ParseOwnFileInfo(std::string_view json, FileInfo* info) {
+  RETURN_IF_ERROR(ParseMembers(json, /*own=*/true, info));
+  info->special_bits_known = true;
+  if (!info->path_bytes.empty()) info->path = EscapeNonUtf8(info->path_bytes);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,8 @@ namespace bridge {
 // One entry of a list: {"path","type","size","mode",...}. Older daemons have no type: then the
 // entry is kOther. Errors: UPSTREAM_PROTOCOL.
 absl::Status ParseFileInfo(std::string_view json, FileInfo* info);
+// An entry of our own daemon (docs/execd-extras.md), which may be without a path.
+absl::Status ParseOwnFileInfo(std::string_view json, FileInfo* info);
 
 // The entry of `path` in the answer of GET /files/info, a map keyed by the paths as they were sent.
 absl::StatusOr<FileInfo> ParseFileInfoOf(std::string_view json, const std::string& path);

@@ -95,4 +95,20 @@ absl::Status OwnFileError(const HttpResponse& response, std::string_view what) {
   return DaemonError(response, what);
 }
 
+absl::Status OwnReadError(const HttpResponse& response) {
+  if (TextOf(response, "code") != "NOT_A_FILE") return OwnFileError(response, "read a file");
+  // A pipe or device would block the daemon, or never end.
+  return Make(
+      {"", R::ERROR_REASON_PATH_REJECTED, "something that is no regular file is at the path"},
+      "read a file", response.status);
+}
+
+absl::Status OwnListError(std::string_view element) {
+  if (!element.starts_with("{\"error\"")) return absl::OkStatus();
+  const auto object = nlohmann::json::parse(element, nullptr, /*allow_exceptions=*/false);
+  constexpr int kNoStatus = 200;  // the answer's own: it had begun well
+  return OwnFileError({kNoStatus, {}, object.is_object() ? object["error"].dump() : "{}"},
+                      "list a directory");
+}
+
 }  // namespace bridge

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/file_script.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
 #include "bridge/base/error.h"
+#include "bridge/base/utf8.h"
 #include "bridge/opensandbox/exec_script.h"
 
 namespace bridge {
@@ -24,9 +26,8 @@ enum Exit {
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
 // are the C library's, the same for coreutils and busybox.
 constexpr char kTry[] = R"(LC_ALL=C; export LC_ALL
-t() {
-  o=$("$@" 2>&1) && return 0
-  case "$o" in
+fail() {
+  case "$1" in
     *'No such file'*) exit 10;;
     *'s a directory'*) exit 11;;
     *'ot a directory'*) exit 12;;
@@ -37,6 +38,9 @@ t() {
     *'not empty'*) exit 18;;
   esac
   exit 1
+}
+t() {
+  o=$("$@" 2>&1) || fail "$o"
 }
 )";
 
@@ -69,6 +73,35 @@ bool ParseNumber(std::string_view text, int base, Int* value) {
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, *value, base);
   return !text.empty() && error == std::errc() && at == end;
+}
+
+// From st_mode.
+void SetTypeAndMode(unsigned raw, FileInfo* info) {
+  constexpr unsigned kTypeMask = 0170000, kDirectory = 0040000, kRegular = 0100000, kLink = 0120000;
+  info->type = (raw & kTypeMask) == kDirectory ? FileType::kDirectory
+               : (raw & kTypeMask) == kRegular ? FileType::kFile
+               : (raw & kTypeMask) == kLink    ? FileType::kSymlink
+                                               : FileType::kOther;
+  info->mode = raw & 07777;
+  info->special_bits_known = true;
+}
+
+// The text up to the next space, which is taken away too.
+std::string_view NextWord(std::string_view* text) {
+  const size_t space = std::min(text->find(' '), text->size());
+  const std::string_view word = text->substr(0, space);
+  text->remove_prefix(std::min(space + 1, text->size()));
+  return word;
+}
+
+// stat's word for an account that has no name is no name.
+std::string NameOr(std::string_view name, std::string_view number) {
+  return std::string(name == "UNKNOWN" ? number : name);
+}
+
+absl::Status Undescribed() {
+  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                   "the sandbox's stat described a file in a way that cannot be read");
 }
 
 }  // namespace
@@ -126,6 +159,39 @@ std::string ReserveScript(std::string_view temporary, bool create_parents) {
   return script + "umask 077\nt touch " + quoted + "\n";
 }
 
+FileAlias::FileAlias(std::string_view scratch, std::string_view nonce)
+    : folder(std::string(scratch) + "/.sandbox-bridge-" + std::string(nonce)) {}
+
+std::string LinkScript(const FileAlias& alias, std::string_view path, bool create) {
+  std::string script = kTry;
+  if (create) script += "t mkdir -p " + ShellQuote(path) + "\n";
+  return script + "t mkdir -m 700 " + ShellQuote(alias.folder) + "\nt ln -s " + ShellQuote(path) +
+         " " + ShellQuote(alias.path()) + "\n";
+}
+
+std::string CopyScript(const FileAlias& alias, std::string_view path, int64_t max_bytes) {
+  return std::string(kTry) + "p=" + ShellQuote(path) + "\nf=" + ShellQuote(alias.path()) +
+         "\nt mkdir -m 700 " + ShellQuote(alias.folder) + "\no=$({ head -c " +
+         std::to_string(max_bytes) + R"( "$p" > "$f"; } 2>&1) || fail "$o"
+stat -c %s "$f"
+)";
+}
+
+std::string ListScript(const FileAlias& alias, std::string_view path, int depth) {
+  return std::string(kTry) + "p=" + ShellQuote(path) + "\nf=" + ShellQuote(alias.path()) +
+         "\nt mkdir -m 700 " + ShellQuote(alias.folder) +
+         "\no=$({ find \"$p\" -mindepth 1 -maxdepth " + std::to_string(depth) +
+         R"( -print0 > "$f.n"; } 2>&1) || fail "$o"
+o=$({ sort -z "$f.n" > "$f.s"; } 2>&1) || fail "$o"
+xargs -0 -r stat -c '//%f %s %Y %U %u %G %g %n' < "$f.s" > "$f" 2>/dev/null
+stat -c %s "$f"
+)";
+}
+
+std::string RemoveAliasScript(const FileAlias& alias) {
+  return "rm -rf " + ShellQuote(alias.folder) + "\n";
+}
+
 std::string CommitScript(const FileWrite& write, std::string_view temporary,
                          std::string_view target, const std::optional<FileInfo>& keep) {
   const std::string from = ShellQuote(temporary);
@@ -147,7 +213,7 @@ std::string CommitScript(const FileWrite& write, std::string_view temporary,
 
 std::string StatScript(std::string_view path) {
   const std::string quoted = ShellQuote(path);
-  return std::string(kTry) + Missing(quoted) + "stat -c '%f\n%s\n%Y\n%U\n%G' " + quoted +
+  return std::string(kTry) + Missing(quoted) + "stat -c '%f\n%s\n%Y\n%U\n%u\n%G\n%g' " + quoted +
          " 2>/dev/null || exit 1\n[ ! -h " + quoted + " ] || readlink " + quoted + "\n";
 }
 
@@ -157,23 +223,39 @@ absl::StatusOr<FileInfo> ParseStatLines(const std::vector<std::string>& lines,
   int64_t seconds = 0;
   FileInfo info;
   info.path = std::string(path);
-  const bool ok = lines.size() >= 5 && ParseNumber(lines[0], 16, &raw) &&
+  const bool ok = lines.size() >= 7 && ParseNumber(lines[0], 16, &raw) &&
                   ParseNumber(lines[1], 10, &info.size) && ParseNumber(lines[2], 10, &seconds);
-  if (!ok) {
-    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
-                     "the sandbox's stat described a file in a way that cannot be read");
-  }
-  constexpr unsigned kTypeMask = 0170000, kDirectory = 0040000, kRegular = 0100000, kLink = 0120000;
-  info.type = (raw & kTypeMask) == kDirectory ? FileType::kDirectory
-              : (raw & kTypeMask) == kRegular ? FileType::kFile
-              : (raw & kTypeMask) == kLink    ? FileType::kSymlink
-                                              : FileType::kOther;
-  info.mode = raw & 07777;
-  info.special_bits_known = true;
+  if (!ok) return Undescribed();
+  SetTypeAndMode(raw, &info);
   info.modified_at = absl::FromUnixSeconds(seconds);
-  info.owner = lines[3];
-  info.group = lines[4];
-  if (info.type == FileType::kSymlink && lines.size() > 5) info.symlink_target = lines[5];
+  info.owner = NameOr(lines[3], lines[4]);
+  info.group = NameOr(lines[5], lines[6]);
+  // A target with a line break comes as several lines.
+  for (size_t i = 7; i < lines.size(); ++i) {
+    if (!info.symlink_target.empty()) info.symlink_target += '\n';
+    info.symlink_target += lines[i];
+  }
+  return info;
+}
+
+absl::StatusOr<FileInfo> ParseListRecord(std::string_view record) {
+  FileInfo info;
+  unsigned raw = 0;
+  int64_t seconds = 0;
+  if (!record.starts_with("//")) return Undescribed();
+  record.remove_prefix(2);
+  const bool ok = ParseNumber(NextWord(&record), 16, &raw) &&
+                  ParseNumber(NextWord(&record), 10, &info.size) &&
+                  ParseNumber(NextWord(&record), 10, &seconds);
+  const std::string_view owner = NextWord(&record);
+  info.owner = NameOr(owner, NextWord(&record));
+  const std::string_view group = NextWord(&record);
+  info.group = NameOr(group, NextWord(&record));
+  if (!ok || !record.starts_with("/")) return Undescribed();
+  SetTypeAndMode(raw, &info);
+  info.modified_at = absl::FromUnixSeconds(seconds);
+  info.path = EscapeNonUtf8(record);
+  if (info.path != record) info.path_bytes = std::string(record);
   return info;
 }
 

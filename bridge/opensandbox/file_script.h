@@ -27,6 +27,25 @@ absl::Status FileScriptError(int exit_status, std::string_view what);
 // Makes an empty file that only the daemon's user can read: the place for an upload.
 std::string ReserveScript(std::string_view temporary, bool create_parents);
 
+// A private folder of the bridge's in the sandbox with one thing in it, whose path the daemon's
+// routes take literally.
+struct FileAlias {
+  // `scratch`: a writable directory of the sandbox. `nonce`: unguessable hex digits.
+  FileAlias(std::string_view scratch, std::string_view nonce);
+  std::string path() const { return folder + "/a"; }
+  const std::string folder;
+};
+// Makes the alias a link to `path`; `create`: which is a directory that may have to be made.
+std::string LinkScript(const FileAlias& alias, std::string_view path, bool create);
+// Makes it a copy of what `path` says when it is read, cut at `max_bytes`. Prints the copy's size.
+std::string CopyScript(const FileAlias& alias, std::string_view path, int64_t max_bytes);
+// Makes it a list of what is below a directory, for ParseListRecord. Prints the list's size.
+std::string ListScript(const FileAlias& alias, std::string_view path, int depth);
+std::string RemoveAliasScript(const FileAlias& alias);
+
+// Records of a list begin with "//" and end before "\n//", which no path holds.
+absl::StatusOr<FileInfo> ParseListRecord(std::string_view record);
+
 // Gives an uploaded file its owner and mode and puts it in its place in one step; on failure
 // removes it. `keep`: the file that is there now, whose owner the new one takes unless the write
 // says otherwise.

@@ -127,14 +127,15 @@ Task<absl::StatusOr<FileWritten>> OwnFileWriter::Finish() {
 // ---- A stock daemon
 
 StockFileWriter::StockFileWriter(SandboxHandle sandbox, FileWrite write, std::string target,
-                                 std::optional<FileInfo> keep, std::string temporary)
+                                 std::optional<FileInfo> keep, std::string temporary,
+                                 UploadPlace place)
     : sandbox_(std::move(sandbox)),
       write_(std::move(write)),
       target_(std::move(target)),
       keep_(std::move(keep)),
       temporary_(std::move(temporary)),
-      upload_(temporary_.empty() ? target_ : temporary_,
-              UploadMode(write_, keep_, !temporary_.empty())),
+      place_(std::move(place)),
+      upload_(place_.path, UploadMode(write_, keep_, !temporary_.empty())),
       transfer_(sandbox_.client.http(), StockRequest(sandbox_, write_, upload_)) {}
 
 StockFileWriter::~StockFileWriter() {

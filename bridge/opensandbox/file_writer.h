@@ -14,6 +14,7 @@
 #include "bridge/base/sha256.h"
 #include "bridge/net/http.h"
 #include "bridge/net/task.h"
+#include "bridge/opensandbox/alias_folder.h"
 #include "bridge/opensandbox/file_types.h"
 #include "bridge/opensandbox/multipart.h"
 #include "bridge/opensandbox/sandbox_handle.h"
@@ -45,13 +46,19 @@ class OwnFileWriter final : public FileWriter {
   Transfer transfer_;
 };
 
+// Where an upload goes, in a form that a stock daemon's route takes literally.
+struct UploadPlace {
+  std::string path;
+  std::unique_ptr<AliasFolder> alias = nullptr;  // that `path` leads through, if any
+};
+
 // A stock daemon: an upload beside the target, then a rename by its shell.
 class StockFileWriter final : public FileWriter {
  public:
   // `target`: the path with links resolved. `keep`: what is there now. `temporary` empty: the write
   // is not atomic and goes straight to the target.
   StockFileWriter(SandboxHandle sandbox, FileWrite write, std::string target,
-                  std::optional<FileInfo> keep, std::string temporary);
+                  std::optional<FileInfo> keep, std::string temporary, UploadPlace place);
   ~StockFileWriter() override;
   Task<absl::Status> Send(std::string_view bytes) override;
   Task<absl::StatusOr<FileWritten>> Finish() override;
@@ -67,6 +74,7 @@ class StockFileWriter final : public FileWriter {
   const std::string target_;
   const std::optional<FileInfo> keep_;
   const std::string temporary_;
+  const UploadPlace place_;  // of the temporary, or of the target
   const MultipartUpload upload_;
   Transfer transfer_;
   Sha256 digest_;

@@ -3,6 +3,7 @@
 // The calls that are one question and one answer; the streams are in file_streams.cc.
 #include "bridge/service/file_calls.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -26,12 +27,15 @@ absl::Status TooLarge(std::string_view what, int64_t size, int64_t limit) {
       {.metadata = {{"size_bytes", std::to_string(size)}, {"limit_bytes", std::to_string(limit)}}});
 }
 
-Task<absl::StatusOr<std::string>> ReadAll(FileReader& reader) {
+// A file of more than `limit` bytes is FILE_TOO_LARGE, whatever size it claims to have.
+Task<absl::StatusOr<std::string>> ReadAll(FileReader& reader, int64_t limit) {
   std::string all, chunk;
   bool more = true;
   while (more) {
     CO_ASSIGN_OR_RETURN(more, co_await reader.Next(&chunk));
     if (more) all += chunk;
+    const auto size = static_cast<int64_t>(all.size());
+    if (size > limit) co_return TooLarge("a file", std::max(size, reader.info().size), limit);
   }
   co_return all;
 }
@@ -106,7 +110,7 @@ Task<absl::Status> HandleReadSmallFile(FileClient& files, Unary& call,
   if (!length && wanted > kMaxSmallFileBytes) {
     co_return About(request, TooLarge("a file", wanted, kMaxSmallFileBytes));
   }
-  absl::StatusOr<std::string> content = co_await ReadAll(**reader);
+  absl::StatusOr<std::string> content = co_await ReadAll(**reader, kMaxSmallFileBytes);
   if (!content.ok()) co_return About(request, content.status());
   FileInfoToProto((*reader)->info(), response.mutable_info());
   response.set_data(*std::move(content));
@@ -220,7 +224,7 @@ Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
   if (before.size > kMaxReplaceBytes) {
     co_return About(request, TooLarge("a file", before.size, kMaxReplaceBytes));
   }
-  absl::StatusOr<std::string> content = co_await ReadAll(**reader);
+  absl::StatusOr<std::string> content = co_await ReadAll(**reader, kMaxReplaceBytes);
   if (!content.ok()) co_return About(request, content.status());
   const int64_t count = ReplaceAll(*content, request.old_text(), request.new_text());
   if (request.has_expected_count() && request.expected_count() != count) {

@@ -112,6 +112,36 @@ v1::FileType FileTypeToProto(FileType type) {
   return v1::FILE_TYPE_OTHER;
 }
 
+void FileChangeToProto(FileChange change, v1::WatchEvent* proto) {
+  using Kind = FileChange::Kind;
+  const auto kind = [&change] {
+    switch (change.kind) {
+      case Kind::kReady:
+        return v1::WatchEvent::KIND_READY;
+      case Kind::kCreated:
+        return v1::WatchEvent::KIND_CREATED;
+      case Kind::kModified:
+        return v1::WatchEvent::KIND_MODIFIED;
+      case Kind::kAttributes:
+        return v1::WatchEvent::KIND_ATTRIBUTES;
+      case Kind::kDeleted:
+        return v1::WatchEvent::KIND_DELETED;
+      case Kind::kMoved:
+        return v1::WatchEvent::KIND_MOVED;
+      case Kind::kOverflow:
+        return v1::WatchEvent::KIND_OVERFLOW;
+      case Kind::kKeepalive:
+        break;
+    }
+    return v1::WatchEvent::KIND_KEEPALIVE;
+  };
+  proto->set_kind(kind());
+  proto->set_path(std::move(change.path));
+  if (!change.path_bytes.empty()) proto->set_path_bytes(std::move(change.path_bytes));
+  if (!change.old_path.empty()) proto->set_old_path(std::move(change.old_path));
+  if (change.type) proto->set_type(FileTypeToProto(*change.type));
+}
+
 void FileInfoToProto(const FileInfo& info, v1::FileInfo* proto) {
   proto->set_path(info.path);
   if (!info.path_bytes.empty()) proto->set_path_bytes(info.path_bytes);

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "bridge/opensandbox/file_types.h"
+#include "bridge/opensandbox/file_watcher.h"
 #include "sandbox/bridge/v1/files.pb.h"
 
 namespace bridge {
@@ -28,6 +29,7 @@ absl::Status CheckMode(std::string_view field, uint32_t mode);
 // Empty, or 64 hex digits.
 absl::Status CheckSha256(std::string_view field, std::string_view digest);
 
+void FileChangeToProto(FileChange change, sandbox::bridge::v1::WatchEvent* proto);
 void FileInfoToProto(const FileInfo& info, sandbox::bridge::v1::FileInfo* proto);
 sandbox::bridge::v1::FileType FileTypeToProto(FileType type);
 

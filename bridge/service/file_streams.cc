@@ -6,6 +6,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/service/exec_convert.h"
 #include "bridge/service/file_calls.h"
 #include "bridge/service/file_convert.h"
 #include "bridge/service/glob.h"
@@ -205,13 +206,27 @@ Task<absl::Status> HandleWriteFile(FileClient& files, Reader<v1::WriteFileChunk>
   co_return absl::OkStatus();
 }
 
-Task<absl::Status> HandleWatchDirectory(FileClient&, Writer<v1::WatchEventBatch>&,
+Task<absl::Status> HandleWatchDirectory(FileClient& files, Writer<v1::WatchEventBatch>& call,
                                         const v1::WatchDirectoryRequest& request) {
   CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   CO_ASSIGN_OR_RETURN(std::string path, PathFromProto("path", request.path()));
-  co_return About(request, MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
-                                     "directories cannot be watched by this bridge yet",
-                                     {.metadata = {{"feature", "files.watch"}}}));
+  CO_ASSIGN_OR_RETURN(absl::Duration keepalive, KeepaliveFromProto(request.has_keepalive_interval(),
+                                                                   request.keepalive_interval()));
+  call.set_waiting_for("the watch to be in place");
+  absl::StatusOr<std::unique_ptr<FileWatcher>> watcher = co_await files.Watch(
+      call.context(), std::move(target), std::move(path), request.recursive(), keepalive);
+  if (!watcher.ok()) co_return About(request, watcher.status());
+  call.set_waiting_for("changes in the directory");
+  v1::WatchEventBatch batch;
+  bool alive = true;
+  while (alive) {
+    absl::StatusOr<std::vector<FileChange>> changes = co_await (*watcher)->Next();
+    if (!changes.ok()) co_return About(request, changes.status());
+    batch.Clear();
+    for (FileChange& change : *changes) FileChangeToProto(std::move(change), batch.add_events());
+    alive = co_await call.Write(batch);
+  }
+  co_return call.Interrupted();
 }
 
 }  // namespace bridge

@@ -28,11 +28,6 @@ pytestmark = pytest.mark.asyncio
 ACCOUNT = "games"
 CHECKS = DATA_CONTRACT + PROCESSES_CONTRACT
 
-# Clauses that a stock daemon cannot keep and that the bridge refuses in words, with the reason.
-UNKEPT = {
-    "a dollar in a path is literal": "the daemon expands $ in the paths of its file routes",
-}
-
 
 @pytest.fixture(scope="module")
 def real_sandbox() -> Iterator[tuple[str, str]]:
@@ -77,9 +72,7 @@ async def check_clause(check: Any, handle: SandboxHandle, scratch: str) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-async def test_real(check: Any, real_handle: SandboxHandle, request: pytest.FixtureRequest) -> None:
-    if check.name in UNKEPT:
-        request.applymarker(pytest.mark.xfail(reason=UNKEPT[check.name]))
+async def test_real(check: Any, real_handle: SandboxHandle) -> None:
     await check_clause(check, real_handle, "/tmp/data-contract")  # noqa: S108
 
 

@@ -29,6 +29,11 @@ TEST(Utf8, WhatRfc3629ForbidsIsReplacedByteByByte) {
   EXPECT_EQ(ToValidUtf8("\xC3("), r + "(");
 }
 
+TEST(Utf8, BadBytesCanBeShown) {
+  EXPECT_EQ(EscapeNonUtf8("na\xC3\xAFve"), "na\xC3\xAFve");
+  EXPECT_EQ(EscapeNonUtf8("/tmp/\xFF\x0Az\x80"), "/tmp/\\xff\nz\\x80");
+}
+
 TEST(Utf8, ACutAnywhereLeavesAValidPrefix) {
   const std::string text = "na\xC3\xAFve \xF0\x9F\x98\x80 \xE6\x97\xA5";
   for (size_t n = 0; n <= text.size() + 1; ++n) {

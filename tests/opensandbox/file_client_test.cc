@@ -167,22 +167,68 @@ TEST_P(Files, OddNamesAreLiteral) {
                                  "~",
                                  "l1\nl2"}) {
     const auto written = Write({.path = P(name)}, "content of " + name);
-    if (!written.ok() && name.find('$') != std::string::npos) {
-      EXPECT_EQ(ReasonOf(written.status()), R::ERROR_REASON_PATH_REJECTED) << name;
-      Put(name, "content of " + name);
-    } else {
-      ASSERT_TRUE(written.ok()) << name << ": " << written.status();
-    }
+    ASSERT_TRUE(written.ok()) << name << ": " << written.status();
     EXPECT_EQ(ReadAll(P(name)), "content of " + name) << name;
     EXPECT_EQ(Stat(P(name))->path, P(name));
-    const auto read = Read(P(name));
-    if (read.ok() || name.find('$') == std::string::npos) {
-      EXPECT_EQ(*read, "content of " + name) << name;
-    }
+    EXPECT_EQ(*Read(P(name)), "content of " + name) << name;
+    EXPECT_EQ(*Read(P(name), 3, 4), "tent") << name;
+    const auto list = List(dir, 1);
+    ASSERT_TRUE(list.ok()) << list.status();
+    ASSERT_EQ(list->size(), 1u) << name;
+    EXPECT_EQ((*list)[0].path, P(name));
     EXPECT_TRUE(Move(P(name), P(name + ".moved")).ok()) << name;
     EXPECT_TRUE(Remove(P(name + ".moved")).ok()) << name;
     EXPECT_THAT(Names(), IsEmpty()) << name;
   }
+}
+
+TEST_P(Files, DirectoriesOfOddNamesAreLiteral) {
+  for (const std::string name : {"$HOME", "a $b\nc", "${PATH}"}) {
+    const std::string in = name + "/sub";
+    ASSERT_TRUE(Write({.path = P(in + "/f"), .mode = 0600, .create_parents = true}, "12").ok())
+        << name;
+    ASSERT_TRUE(Write({.path = P(in + "/x$y"), .atomic = false}, "in place").ok()) << name;
+    EXPECT_EQ(ReadAll(P(in + "/x$y")), "in place");
+    EXPECT_EQ(ModeOf(P(in + "/f")), 0600u);
+    Put(in + "/l1\nl2", "");
+    Put(in + "/odd\xff", "");
+    fs::create_symlink("f", P(in + "/link"));
+    const auto list = List(P(name), kAllLevels);
+    ASSERT_TRUE(list.ok()) << list.status();
+    std::vector<std::string> paths;
+    for (const FileInfo& info : *list) {
+      paths.push_back(info.path_bytes.empty() ? info.path : info.path_bytes);
+    }
+    EXPECT_THAT(paths, ElementsAre(P(in), P(in + "/f"), P(in + "/l1\nl2"), P(in + "/link"),
+                                   P(in + "/odd\xff"), P(in + "/x$y")));
+    EXPECT_EQ((*list)[0].type, FileType::kDirectory);
+    EXPECT_EQ((*list)[1].size, 2);
+    EXPECT_EQ((*list)[1].mode, 0600u);
+    EXPECT_EQ((*list)[3].type, FileType::kSymlink);
+    EXPECT_THAT(*List(P(in), 1), ::testing::SizeIs(5));
+    EXPECT_EQ(*Read(P(in + "/link")), "12");
+    EXPECT_TRUE(Remove(P(name), /*recursive=*/true).ok());
+    EXPECT_THAT(Names(), IsEmpty()) << name;
+  }
+  bench.Settle();
+  for (const auto& entry : fs::directory_iterator(execd.tmpdir())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".sandbox-bridge")) << entry;
+  }
+}
+
+TEST_P(Files, WhatDoesNotKnowItsSizeIsReadToItsEnd) {
+  const std::string version = ReadAll("/proc/version");
+  ASSERT_FALSE(version.empty());
+  auto read = Read("/proc/version");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, version);
+  EXPECT_EQ(*Read("/proc/version", 6, 4), version.substr(6, 4));
+  EXPECT_EQ(*Read("/proc/version", 100'000), "");
+  // Claims 4096 bytes and has two.
+  read = Read("/sys/kernel/mm/transparent_hugepage/use_zero_page");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, "1\n");
+  EXPECT_EQ(ReasonOf(Read("/dev/zero").status()), R::ERROR_REASON_PATH_REJECTED);
 }
 
 TEST_P(Files, WriteThenRead) {
@@ -233,6 +279,12 @@ TEST_P(Files, OwnersByNameAndNumber) {
   EXPECT_EQ(ModeOf(P("a")), 0600u);
   ASSERT_TRUE(Write({.path = P("b"), .owner = "4242", .group = "4243"}, "s").ok());
   EXPECT_EQ(owner("b"), "4242:4243");
+  EXPECT_EQ(Stat(P("b"))->owner, "4242") << "not a word for an account without a name";
+  fs::create_directory(P("$d"));
+  ASSERT_TRUE(Write({.path = P("$d/b"), .owner = "4242"}, "s").ok());
+  EXPECT_EQ(Stat(P("$d/b"))->owner, "4242");
+  EXPECT_EQ((*List(P("$d"), 1))[0].owner, "4242");
+  fs::remove_all(P("$d"));
   const auto refused = Write({.path = P("c"), .mode = 0600, .owner = "no-such-user"}, "secret");
   EXPECT_EQ(ReasonOf(refused.status()), R::ERROR_REASON_UNKNOWN_USER) << refused.status();
   bench.Settle();
@@ -370,7 +422,7 @@ TEST_P(Files, ListsLevels) {
   EXPECT_THAT(paths(List(dir, 2)), ElementsAre(P("a"), P("a/b"), P("a/f"), P("link"), P("z")));
   EXPECT_THAT(paths(List(dir, kAllLevels)),
               ElementsAre(P("a"), P("a/b"), P("a/b/c"), P("a/f"), P("link"), P("z")));
-  EXPECT_THAT(paths(List(P("link"), 1)), ElementsAre(P("a/b"), P("a/f")));
+  EXPECT_THAT(paths(List(P("link"), 1)), ElementsAre(P("link/b"), P("link/f")));
   EXPECT_THAT(paths(List(P("a/b/c"), 1)), IsEmpty());
 }
 
@@ -380,9 +432,83 @@ TEST_P(Files, ListsManyEntriesAndNamesThatAreNotText) {
   const auto list = List(dir, 1);
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(list->size(), 5001u);
-  int inexact = 0;
-  for (const FileInfo& info : *list) inexact += info.path_inexact ? 1 : 0;
-  EXPECT_EQ(inexact, 1);
+  int inexact = 0, exact = 0;
+  for (const FileInfo& info : *list) {
+    inexact += info.path_inexact ? 1 : 0;
+    exact += info.path_bytes == P("\xff\xfe") && info.path == P("\\xff\\xfe") ? 1 : 0;
+  }
+  EXPECT_EQ(inexact, GetParam().flags.empty() ? 0 : 1);
+  EXPECT_EQ(exact, GetParam().flags.empty() ? 1 : 0);
+}
+
+TEST_P(Files, WatchesWhereTheDaemonCan) {
+  const bool own = GetParam().flags.empty();
+  fs::create_directory(P("sub"));
+  std::vector<std::string> seen;
+  const absl::Status end = RunTask(bench.loop, [&]() -> Task<absl::Status> {
+    auto watcher = co_await files.Watch(bench.context, bench.box, dir, true, absl::Seconds(1));
+    if (!watcher.ok()) co_return watcher.status();
+    bool acted = false;
+    while (true) {
+      auto changes = co_await (*watcher)->Next();
+      if (!changes.ok()) co_return changes.status();
+      for (const FileChange& change : *changes) {
+        using Kind = FileChange::Kind;
+        if (change.kind == Kind::kReady) EXPECT_EQ(change.path, dir);
+        if (change.kind == Kind::kCreated) seen.push_back("+" + change.path);
+        if (change.kind == Kind::kMoved) seen.push_back(change.old_path + ">" + change.path);
+        if (change.kind == Kind::kDeleted) seen.push_back("-" + change.path_bytes);
+      }
+      if (std::exchange(acted, true)) continue;
+      Put("sub/$new", "x");
+      fs::rename(P("sub/$new"), P("moved"));
+      Put("odd\xff", "");
+      fs::remove(P("odd\xff"));
+      fs::remove_all(dir);
+    }
+  });
+  if (!own) {
+    EXPECT_EQ(ReasonOf(end), R::ERROR_REASON_UNSUPPORTED_FEATURE);
+    EXPECT_EQ(MetadataOf(end).at("feature"), "files.watch");
+    return;
+  }
+  EXPECT_EQ(ReasonOf(end), R::ERROR_REASON_PATH_NOT_FOUND) << end;
+  EXPECT_THAT(seen, ::testing::IsSupersetOf({"+" + P("sub/$new"), P("sub/$new") + ">" + P("moved"),
+                                             "+" + P("odd\\xff"), "-" + P("odd\xff")}));
+}
+
+TEST_P(Files, WatchRefusesWhatIsNoDirectory) {
+  if (!GetParam().flags.empty()) GTEST_SKIP() << "a stock daemon refuses every watch";
+  Put("f", "");
+  const auto watch = [&](const std::string& path) {
+    return RunTask(bench.loop, [&]() -> Task<absl::Status> {
+      auto watcher = co_await files.Watch(bench.context, bench.box, path, false, absl::Hours(1));
+      co_return watcher.status();
+    });
+  };
+  EXPECT_EQ(ReasonOf(watch(P("none"))), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_EQ(ReasonOf(watch(P("f"))), R::ERROR_REASON_NOT_A_DIRECTORY);
+}
+
+TEST(FileChange, LinesOfTheDaemon) {
+  // Those of docs/execd-extras.md.
+  auto change = ParseFileChange(R"({"event":"created","path":"/a/b","type":"symlink"})");
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(change->kind, FileChange::Kind::kCreated);
+  EXPECT_EQ(change->path, "/a/b");
+  EXPECT_EQ(change->type, FileType::kSymlink);
+  change = ParseFileChange(R"({"event":"deleted","path":"/a","type":"unknown","later":{}})");
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_FALSE(change->type.has_value());
+  EXPECT_EQ(ParseFileChange(R"({"event":"heartbeat"})")->kind, FileChange::Kind::kKeepalive);
+  EXPECT_EQ(ParseFileChange(R"({"event":"overflow"})")->kind, FileChange::Kind::kOverflow);
+  EXPECT_EQ(ReasonOf(ParseFileChange(R"({"event":"gone","path":"/a"})").status()),
+            R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_EQ(ReasonOf(ParseFileChange(R"({"event":"error","error":{"code":"TOO_MANY"}})").status()),
+            R::ERROR_REASON_QUOTA_EXCEEDED);
+  for (const char* line : {"", "[]", "{", R"({"event":"new"})", R"({"event":7})"}) {
+    EXPECT_EQ(ReasonOf(ParseFileChange(line).status()), R::ERROR_REASON_UPSTREAM_PROTOCOL) << line;
+  }
 }
 
 TEST_P(Files, RemoveTakesTheLinkAndNotItsTarget) {
