@@ -44,9 +44,10 @@ t() {
 }
 )";
 
-// chmod does not know a path that begins with a dash; ours are absolute.
+// chmod does not know a path that begins with a dash; ours are absolute. With five digits it also
+// takes a directory's set-group-id bit away, which with fewer it keeps.
 std::string Octal(unsigned mode) {
-  std::string digits;
+  std::string digits = "0";
   for (int shift = 9; shift >= 0; shift -= 3)
     digits += static_cast<char>('0' + ((mode >> shift) & 7));
   return digits;

@@ -100,8 +100,9 @@ int RunCommand(const Command& command, const std::vector<std::string>& args, Str
 const std::vector<Command>& Commands() {
   static const auto& commands = *[] {
     auto* all = new std::vector<Command>();
-    for (std::vector<Command> some : {ExecCommands(), SandboxCommands(), ManageCommands(),
-                                      ProcessCommands(), DoctorCommands()}) {
+    for (std::vector<Command> some :
+         {ExecCommands(), ShellCommands(), CopyCommands(), SandboxCommands(), ManageCommands(),
+          ProcessCommands(), DoctorCommands()}) {
       std::move(some.begin(), some.end(), std::back_inserter(*all));
     }
     return all;

@@ -49,6 +49,8 @@ std::vector<Command> ExecCommands();
 std::vector<Command> ManageCommands();
 std::vector<Command> ProcessCommands();
 std::vector<Command> DoctorCommands();
+std::vector<Command> CopyCommands();
+std::vector<Command> ShellCommands();
 
 // A unary call may take this long unless a command says otherwise.
 inline constexpr absl::Duration kUnaryTimeout = absl::Seconds(35);

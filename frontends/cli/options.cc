@@ -13,10 +13,11 @@ namespace {
 constexpr size_t kHelpColumn = 26;
 constexpr size_t kHelpWidth = 80;
 
-// One option as written: "--name", "--name=value", "-n", "-nvalue".
+// One option as written: "--name", "--name=value", "-n", "-nvalue", "-nm".
 struct Written {
   const Option* option = nullptr;
   std::optional<std::string> value;
+  std::string more = {};  // the options behind a flag of one letter, as an argument of their own
 };
 
 absl::StatusOr<Written> Recognise(const std::vector<Option>& options, std::string_view arg) {
@@ -34,6 +35,13 @@ absl::StatusOr<Written> Recognise(const std::vector<Option>& options, std::strin
     written.value = arg.substr(equals + 1);
   } else if (!is_long && arg.size() > 2) {
     written.value = arg.substr(2);
+  }
+  if (written.value && !is_long && found->kind == Option::Kind::kFlag) {
+    // "-rq": more flags behind a flag, if there is one of this letter.
+    const char next = written.value->front();
+    const bool known = std::any_of(options.begin(), options.end(),
+                                   [next](const Option& option) { return option.letter == next; });
+    if (known) return Written{&*found, std::nullopt, "-" + *written.value};
   }
   if (written.value && found->kind == Option::Kind::kFlag) {
     return absl::InvalidArgumentError(fmt::format("{} takes no value", found->name));
@@ -88,8 +96,9 @@ std::vector<std::string> Arguments::List(std::string_view option) const {
 }
 
 absl::StatusOr<Arguments> ParseArguments(const CommandLine& line,
-                                         const std::vector<std::string>& args) {
+                                         const std::vector<std::string>& given) {
   Arguments result;
+  std::vector<std::string> args = given;
   for (size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
     const bool words_full = line.free_form && result.words_.size() == line.max_words;
@@ -118,6 +127,7 @@ absl::StatusOr<Arguments> ParseArguments(const CommandLine& line,
       written->value = args[++i];
     }
     result.options_[option.name].push_back(std::move(written->value).value_or(""));
+    if (!written->more.empty()) args[i--] = std::move(written->more);
   }
   const absl::Status status = CheckWords(line, result);
   if (!status.ok()) return status;

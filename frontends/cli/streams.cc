@@ -74,5 +74,6 @@ void Streams::Abandon() {
 
 bool Streams::in_is_terminal() const { return isatty(in_) == 1; }
 bool Streams::out_is_terminal() const { return isatty(out_) == 1; }
+bool Streams::err_is_terminal() const { return isatty(err_) == 1; }
 
 }  // namespace bridge::cli

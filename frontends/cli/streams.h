@@ -41,6 +41,7 @@ class Streams {
   int in() const { return in_; }
   bool in_is_terminal() const;
   bool out_is_terminal() const;
+  bool err_is_terminal() const;
   // Readable when Abandon() was called.
   int abandon_fd() const { return abandon_fd_; }
 

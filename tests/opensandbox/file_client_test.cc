@@ -551,6 +551,9 @@ TEST_P(Files, MakeDirectoryIsIdempotent) {
   EXPECT_EQ(ModeOf(P("a/b")), 0700u) << "an existing directory stays as it is";
   Put("f", "x");
   EXPECT_EQ(ReasonOf(MakeDirectory(P("f")).status()), R::ERROR_REASON_PATH_EXISTS);
+  chmod(P("a/b").c_str(), 02755);
+  EXPECT_EQ(*MakeDirectory(P("a/b/c"), {.mode = 0755}), true);
+  EXPECT_EQ(ModeOf(P("a/b/c")), 0755u) << "as asked, whatever its parent passes on";
 }
 
 TEST_P(Files, SetAttributes) {

@@ -75,6 +75,7 @@ TEST(Options, MistakesAreNamed) {
   EXPECT_EQ(ErrorOf({"ID", "--image"}), "--image wants a value (REF)");
   EXPECT_EQ(ErrorOf({"ID", "--keep=yes"}), "--keep takes no value");
   EXPECT_EQ(ErrorOf({"ID", "-kx"}), "--keep takes no value");
+  EXPECT_EQ(ErrorOf({"ID", "-kkx"}), "--keep takes no value");
   EXPECT_EQ(ErrorOf({}), "too few words");
   EXPECT_EQ(ErrorOf({"a", "b"}, {.max_words = 1}), "unexpected word \"b\"");
 }

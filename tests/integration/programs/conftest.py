@@ -84,6 +84,10 @@ class Sbx:
         self._environment = {**os.environ, "SANDBOX_BRIDGE_ADDRESS": address}
         self._program = os.environ["SBX_BINARY"]
 
+    def environment(self) -> dict[str, str]:
+        """What makes another sbx find the bridge."""
+        return {"SANDBOX_BRIDGE_ADDRESS": self._environment["SANDBOX_BRIDGE_ADDRESS"]}
+
     def run(self, *args: str, stdin: bytes | int = b"",
             env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
         """To its end. `stdin` is what it reads, or a descriptor."""
