@@ -81,4 +81,14 @@ std::vector<pid_t> ProcessesWith(const std::string& text) {
   return found;
 }
 
+std::vector<pid_t> SurvivorsWith(const std::string& text) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  std::vector<pid_t> left = ProcessesWith(text);
+  while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    left = ProcessesWith(text);
+  }
+  return left;
+}
+
 }  // namespace bridge

@@ -34,4 +34,7 @@ class ExecdProcess {
 // Processes whose command line holds `text`, zombies not counted.
 std::vector<pid_t> ProcessesWith(const std::string& text);
 
+// Those that are left when all were killed: what is dying gets five seconds for it.
+std::vector<pid_t> SurvivorsWith(const std::string& text);
+
 }  // namespace bridge

@@ -230,7 +230,7 @@ TEST_P(ExactExec, DroppedCommandDiesWithItsGroupAndLeavesNothing) {
       "up");
   EXPECT_NE(id, "");
   bench.Settle();
-  EXPECT_THAT(ProcessesWith(nap), IsEmpty());
+  EXPECT_THAT(SurvivorsWith(nap), IsEmpty());
   EXPECT_THAT(LeftFiles(), IsEmpty());
 }
 
@@ -257,7 +257,7 @@ TEST_P(ExactExec, CancelledStartLeavesNoProcess) {
   });
   bench.loop.RunAndWait([&] { cancel.Cancel(); });
   bench.Settle();
-  EXPECT_THAT(ProcessesWith(nap), IsEmpty());
+  EXPECT_THAT(SurvivorsWith(nap), IsEmpty());
 }
 
 TEST_P(ExactExec, DetachedCommandIsFoundAgainFromAnyByte) {
@@ -391,7 +391,7 @@ TEST_F(LineExec110, DroppedCommandIsInterrupted) {
   const std::string nap = Nap();
   bench.StartAndDrop({.shell = "echo up; sleep " + nap, .fidelity = ExecFidelity::kLines}, "up");
   bench.Settle();
-  EXPECT_THAT(ProcessesWith(nap), IsEmpty());
+  EXPECT_THAT(SurvivorsWith(nap), IsEmpty());
 }
 
 TEST_F(LineExec110, WhatIsNotKeptIsUnsupported) {

@@ -64,7 +64,8 @@ class ExecBench {
       if (!exec.ok()) co_return "";
       std::string seen;
       ExecBatch batch;
-      while (seen.find(until) == std::string::npos && !batch.exited) {
+      // The end may be told before the last output.
+      while (seen.find(until) == std::string::npos && !batch.drained) {
         const absl::Status status = co_await (*exec)->Next(&batch, absl::Seconds(1));
         if (!status.ok()) co_return "";
         for (const ExecOutput& output : batch.outputs) seen += output.data;
