@@ -21,6 +21,11 @@ std::string CodeOf(std::string_view body) {
   return code != object.end() && code->is_string() ? code->get<std::string>() : "";
 }
 
+// "DOCKER::SANDBOX_NOT_FOUND", "BACKEND_CONNECTION_FAILED": words of the server, never of a daemon.
+bool IsServersCode(std::string_view code) {
+  return code.find("::") != std::string_view::npos || code.rfind("BACKEND_", 0) == 0;
+}
+
 ErrorReason ReasonOfDaemonStatus(int status) {
   switch (status) {
     case 400:
@@ -93,8 +98,24 @@ Task<absl::StatusOr<HttpResponse>> DaemonClient::Fetch(CallContext context,
   absl::StatusOr<HttpResponse> response =
       co_await bridge::Fetch(http_, std::move(request), max_body_bytes);
   const bool cancelled = co_await Cancelled();
-  if (response.ok() || cancelled) co_return response;
+  if (cancelled) co_return response;
+  if (response.ok()) {
+    CO_RETURN_IF_ERROR(co_await ExpectDaemons(std::move(context), std::move(daemon), &*response));
+    co_return response;
+  }
   co_return co_await directory_.Explain(std::move(context), daemon->sandbox_id, response.status());
+}
+
+Task<absl::Status> DaemonClient::ExpectDaemons(CallContext context, std::shared_ptr<Daemon> daemon,
+                                               const HttpResponse* response) {
+  if (!daemon->endpoint.through_server || response->status < 400) co_return absl::OkStatus();
+  const std::string code = CodeOf(response->body);
+  if (!IsServersCode(code)) co_return absl::OkStatus();
+  co_return co_await directory_.Explain(
+      std::move(context), daemon->sandbox_id,
+      MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+                "the OpenSandbox server's proxy answered " + std::to_string(response->status) +
+                    " (" + code.substr(0, 64) + ") in its place"));
 }
 
 Task<absl::StatusOr<std::string>> DaemonClient::ReadSmallFile(CallContext context,

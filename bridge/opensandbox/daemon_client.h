@@ -42,6 +42,13 @@ class DaemonClient {
   Task<absl::StatusOr<HttpResponse>> Fetch(CallContext context, std::shared_ptr<Daemon> daemon,
                                            HttpRequest request, size_t max_body_bytes);
 
+  // OK when an answer is the daemon's own. The OpenSandbox server's proxy also answers itself, with
+  // codes that no daemon has: the sandbox ended, or its daemon cannot be reached; then the failure
+  // is explained like one of the transport. `response` must outlive the task. Fetch() does this
+  // itself.
+  Task<absl::Status> ExpectDaemons(CallContext context, std::shared_ptr<Daemon> daemon,
+                                   const HttpResponse* response);
+
   // The whole of a small file, or PATH_NOT_FOUND.
   Task<absl::StatusOr<std::string>> ReadSmallFile(CallContext context,
                                                   std::shared_ptr<Daemon> daemon, std::string path,

@@ -313,7 +313,7 @@ Task<absl::Status> FileExec::Forgive(absl::Status failure) {
     co_return failure;
   }
   // Everything that could be learnt is learnt: an unknown end, and output that may be incomplete.
-  if (!outcome_) outcome_ = Lost{std::string(failure.message()), !gone};
+  if (!outcome_) outcome_ = Lost{std::string(failure.message()), !IsSandboxOver(failure)};
   lossy_ = true;
   final_ = true;
   for (Output& output : outputs_) output.download.reset();

@@ -100,10 +100,7 @@ Task<Outcome> LineExec::OutcomeOfBrokenStream() {
         sandbox_.client, sandbox_.context, sandbox_.daemon, exec_id_.command_id);
     if (status.ok() && !status->running) co_return OutcomeOfStatus(*status);
     if (status.ok()) break;  // it runs on, and nobody will see what it prints
-    const ErrorReason reason = ReasonOf(status.status());
-    if (reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND) {
-      co_return Lost{command_->broken_why(), false};
-    }
+    if (IsSandboxOver(status.status())) co_return Lost{command_->broken_why(), false};
     const bool slept = co_await sandbox_.loop().Sleep(kStatusPause);
     if (!slept) break;
   }

@@ -123,8 +123,12 @@ Task<absl::Status> OwnExec::Open() {
   }
   CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_->Head());
   if (head.status == 200) co_return absl::OkStatus();
+  HttpResponse response{head.status, std::move(head.headers), {}};
   absl::StatusOr<std::string> body = co_await transfer_->ReadAll(kMaxErrorBody);
-  ExecRefusal refusal = ParseExecRefusal(head.status, body.ok() ? *body : "");
+  if (body.ok()) response.body = *std::move(body);
+  CO_RETURN_IF_ERROR(
+      co_await sandbox_.client.ExpectDaemons(sandbox_.context, sandbox_.daemon, &response));
+  ExecRefusal refusal = ParseExecRefusal(response.status, response.body);
   if (!refusal.spawn_failed) co_return refusal.status;
   spawn_failed_ = std::move(refusal.spawn_failed);
   co_return absl::OkStatus();
@@ -167,9 +171,9 @@ Task<absl::Status> OwnExec::Next(ExecBatch* batch, absl::Duration patience) {
   if (status.ok()) co_return status;
   // Nothing more can be learnt.
   if (!exited_) {
-    const bool gone = ReasonOf(status) == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
-    batch->exited = Lost{std::string(status.message()), !gone};
-    exited_ = gone;  // else the destructor still tries to kill
+    const bool over = IsSandboxOver(status);
+    batch->exited = Lost{std::string(status.message()), !over};
+    exited_ = over;  // else the destructor still tries to kill
   }
   batch->drained = drained_ = true;
   batch->stdout_bytes = next_[0];
@@ -247,7 +251,7 @@ Task<absl::Status> OwnExec::Forgive(absl::Status why) {
   if (paused) broken_since_ = absl::InfiniteDuration();
   const bool final = ReasonOf(why) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND ||
                      ReasonOf(why) == ErrorReason::ERROR_REASON_REPLAY_GAP ||
-                     reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
+                     IsSandboxOver(explained);
   if (final || sandbox_.loop().Now() - broken_since_ > kResumeFor) co_return explained;
   (void)co_await sandbox_.loop().Sleep(kResumePause);
   co_return absl::OkStatus();

@@ -2,6 +2,9 @@
 #include "bridge/opensandbox/exec_status.h"
 
 #include <algorithm>
+#include <string>
+
+#include "bridge/base/error.h"
 
 namespace bridge {
 namespace {
@@ -29,6 +32,14 @@ absl::Duration RanFor(const CommandStatus& status, absl::Duration fallback) {
 
 bool IsPausedState(std::string_view upstream_state) {
   return upstream_state == "Paused" || upstream_state == "Pausing" || upstream_state == "Resuming";
+}
+
+bool IsSandboxOver(const absl::Status& failure) {
+  const ErrorReason reason = ReasonOf(failure);
+  if (reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND) return true;
+  if (reason != ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING) return false;
+  const std::string state = MetadataOf(failure)["state"];
+  return state == "Failed" || state == "Terminated";
 }
 
 }  // namespace bridge

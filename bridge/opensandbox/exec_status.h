@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "bridge/opensandbox/command_codec.h"
 #include "bridge/opensandbox/exec_types.h"
@@ -20,5 +21,9 @@ absl::Duration RanFor(const CommandStatus& status, absl::Duration fallback);
 
 // States in which a command waits rather than is lost.
 bool IsPausedState(std::string_view upstream_state);
+
+// Nothing of the sandbox runs any more and never will: it is gone, or its main process has ended.
+// `failure` is what SandboxDirectory::Explain made of a failed request.
+bool IsSandboxOver(const absl::Status& failure);
 
 }  // namespace bridge

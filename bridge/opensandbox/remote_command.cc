@@ -54,6 +54,7 @@ Task<absl::Status> RemoteCommand::AwaitId() {
       HttpResponse response{head.status, std::move(head.headers), {}};
       absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
       if (body.ok()) response.body = *std::move(body);
+      CO_RETURN_IF_ERROR(co_await client_.ExpectDaemons(context_, daemon_, &response));
       co_return DaemonError(response, "start a command");
     }
     if (!MayHoldEvents(head)) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bridge/base/error.h"
+
 namespace bridge {
 namespace {
 
@@ -30,6 +32,21 @@ TEST(RanFor, ByTheRecordsOwnTimes) {
   EXPECT_EQ(RanFor({.started_at = t}, absl::Seconds(9)), absl::Seconds(9));
   EXPECT_EQ(RanFor({.started_at = t, .finished_at = t - absl::Seconds(3)}, kNone),
             absl::ZeroDuration());
+}
+
+TEST(IsSandboxOver, OnlyWhatCannotComeBack) {
+  const auto not_running = [](std::string state) {
+    return MakeError(ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING, "it does not run",
+                     {.metadata = {{"state", std::move(state)}}});
+  };
+  EXPECT_TRUE(IsSandboxOver(MakeError(ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND, "gone")));
+  EXPECT_TRUE(IsSandboxOver(not_running("Failed")));
+  EXPECT_TRUE(IsSandboxOver(not_running("Terminated")));
+  for (const char* state : {"Paused", "Resuming", "Stopping", "Pending", "Unknown", ""}) {
+    EXPECT_FALSE(IsSandboxOver(not_running(state))) << state;
+  }
+  EXPECT_FALSE(IsSandboxOver(MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE, "away")));
+  EXPECT_FALSE(IsSandboxOver(absl::OkStatus()));
 }
 
 TEST(IsPausedState, OnlyWhatGoesOn) {

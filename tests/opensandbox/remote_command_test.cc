@@ -271,5 +271,55 @@ TEST(RemoteCommand, ConnectionThatCannotBeMadeIsRetriedOnceWithWhatIsTrueNow) {
   EXPECT_EQ(bench.directory.resolves(), 2);
 }
 
+// The proxy of OpenSandbox server 1.1.1, when the container behind it has ended, and when it cannot
+// reach the daemon.
+class ServersAnswer : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Proxy, ServersAnswer,
+    ::testing::Values(
+        R"({"code":"DOCKER::NETWORK_MODE_ENDPOINT_UNAVAILABLE","message":"no IP address"})",
+        R"({"code":"BACKEND_CONNECTION_FAILED","message":"Could not connect"})"));
+
+TEST_P(ServersAnswer, IsNotTakenForTheDaemons) {
+  ScriptedDaemon daemon([](RawConnection& peer) { peer.Write(Json(500, GetParam())); });
+  daemon.status_answer = Json(500, GetParam());
+  ExecBench bench(daemon.url());
+  bench.directory.SetExplanation(
+      MakeError(R::ERROR_REASON_SANDBOX_NOT_RUNNING, "ended", {.metadata = {{"state", "Failed"}}}));
+  const auto start = [&bench] {
+    return RunTask(bench.loop, [&]() -> Task<absl::Status> {
+      const auto code =
+          co_await RunScript(bench.daemon, {}, bench.directory.daemon(), "true", nullptr);
+      co_return code.status();
+    });
+  };
+  const auto status = [&bench] {
+    return RunTask(bench.loop, [&]() -> Task<absl::Status> {
+      const auto got =
+          co_await FetchCommandStatus(bench.daemon, {}, bench.directory.daemon(), "0123");
+      co_return got.status();
+    });
+  };
+  EXPECT_EQ(ReasonOf(start()), R::ERROR_REASON_UPSTREAM_FAILED) << "nothing lies between";
+  EXPECT_EQ(ReasonOf(status()), R::ERROR_REASON_UPSTREAM_FAILED);
+  bench.directory.daemon()->endpoint.through_server = true;
+  EXPECT_EQ(ReasonOf(start()), R::ERROR_REASON_SANDBOX_NOT_RUNNING);
+  EXPECT_EQ(ReasonOf(status()), R::ERROR_REASON_SANDBOX_NOT_RUNNING);
+}
+
+TEST(ServersAnswer, TheDaemonsOwnFailureStaysItsOwn) {
+  ScriptedDaemon daemon([](RawConnection& peer) {
+    peer.Write(Json(500, R"({"code":"RUNTIME_ERROR","message":"no spool"})"));
+  });
+  ExecBench bench(daemon.url());
+  bench.directory.daemon()->endpoint.through_server = true;
+  bench.directory.SetExplanation(MakeError(R::ERROR_REASON_SANDBOX_NOT_FOUND, "not asked for"));
+  const auto code = RunTask(bench.loop, [&]() -> Task<absl::StatusOr<int>> {
+    co_return co_await RunScript(bench.daemon, {}, bench.directory.daemon(), "true", nullptr);
+  });
+  EXPECT_EQ(ReasonOf(code.status()), R::ERROR_REASON_UPSTREAM_FAILED);
+}
+
 }  // namespace
 }  // namespace bridge
