@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -90,6 +91,20 @@ def client(bridge: RealBridge, loop: Loop) -> Iterator[BridgeClient]:
 
 
 @pytest.fixture(scope="session")
+def proxied(opensandbox: OpenSandbox, loop: Loop) -> Iterator[BridgeClient]:
+    """A second bridge, which reaches sandboxes through the server only."""
+    flags = [f"--api_key_file={os.environ['OPENSANDBOX_API_KEY_FILE']}", "--use_server_proxy"]
+
+    async def open_client(address: str) -> BridgeClient:
+        return BridgeClient(Options(address))
+
+    with RealBridge(opensandbox.url, *flags) as running:
+        opened = loop(open_client(running.place))
+        yield opened
+        loop(opened.close())
+
+
+@pytest.fixture(scope="session")
 def sdk_config(opensandbox: OpenSandbox) -> ConnectionConfig:
     return ConnectionConfig(domain=opensandbox.address, api_key=opensandbox.api_key,
                             request_timeout=timedelta(seconds=60), disable_metrics=True)
@@ -131,3 +146,49 @@ class Results:
 @pytest.fixture(scope="session")
 def results() -> Results:
     return Results()
+
+
+class Sandboxes:
+    """Sandboxes of one test, deleted when it ends."""
+
+    def __init__(self, client: BridgeClient, loop: Loop, image: str) -> None:
+        self._client = client
+        self._loop = loop
+        self._image = image
+        self._made: list[str] = []
+
+    def make(self, request_id: str = "", **spec: Any) -> str:
+        if not {"image", "snapshot_id", "template_id"} & spec.keys():
+            spec["image"] = self._image
+        made = self._loop(self._client.sandboxes.create(
+            v1.SandboxSpec(**spec), request_id=request_id))
+        self._made.append(made.sandbox.sandbox_id)
+        return made.sandbox.sandbox_id
+
+    def make_stock(self, **spec: Any) -> str:
+        """One whose daemon has the routes and habits of the 1.1.0 one and nothing else."""
+        return self.make(**spec, env=[v1.EnvVar(name="EXECD_EXTRAS", value="false"),
+                                      v1.EnvVar(name="EXECD_COMPAT", value="1.1.0")])
+
+    def delete_all(self) -> None:
+        async def work() -> None:
+            await asyncio.gather(*(self._client.sandboxes.delete(one) for one in self._made))
+
+        self._loop(work())
+
+
+@pytest.fixture
+def sandboxes(client: BridgeClient, loop: Loop, opensandbox: OpenSandbox) -> Iterator[Sandboxes]:
+    made = Sandboxes(client, loop, opensandbox.image)
+    yield made
+    made.delete_all()
+
+
+def docker(*words: str) -> str:
+    """A command to the engine behind the server's back; what it printed."""
+    return subprocess.run(["docker", *words], check=True, capture_output=True, text=True).stdout
+
+
+def in_container(sandbox_id: str, shell: str) -> str:
+    """Runs a line in a sandbox without its daemon."""
+    return docker("exec", f"sandbox-{sandbox_id}", "sh", "-c", shell)

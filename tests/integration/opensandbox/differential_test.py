@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from astrabox.seams.sandbox import set_sandbox_installation_loader
-from astrabox_sandbox_bridge.client import BridgeClient, Options, v1
+from astrabox_sandbox_bridge.client import BridgeClient, v1
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 from clients import Client, GrpcClient, NotOffered, Refused, SdkClient
 from conftest import Loop, OpenSandbox, Results
@@ -34,20 +34,6 @@ def stock_sandbox_id(opensandbox: OpenSandbox, client: BridgeClient, loop: Loop)
     made = loop(client.sandboxes.create(spec))
     yield made.sandbox.sandbox_id
     loop(client.sandboxes.delete(made.sandbox.sandbox_id))
-
-
-@pytest.fixture(scope="module")
-def proxied(opensandbox: OpenSandbox, loop: Loop) -> Iterator[BridgeClient]:
-    """A bridge that reaches sandboxes through the server only."""
-    flags = [f"--api_key_file={os.environ['OPENSANDBOX_API_KEY_FILE']}", "--use_server_proxy"]
-
-    async def open_client(address: str) -> BridgeClient:
-        return BridgeClient(Options(address))
-
-    with RealBridge(opensandbox.url, *flags) as bridge:
-        opened = loop(open_client(bridge.place))
-        yield opened
-        loop(opened.close())
 
 
 @pytest.fixture(scope="module")
