@@ -53,9 +53,6 @@ DIFFERENCES: dict[tuple[str, str], Difference] = {
     ("a name with a dollar and a tilde is literal", "sdk"): Difference(
         ["root", "~"], "the daemon expands $ and ~ in paths: $HOME went to another name, without a "
         "word"),
-    ("a name with a dollar and a tilde is literal", "bridge, stock daemon"): Difference(
-        "refused: PATH_REJECTED", "a stock daemon expands $ in paths: what cannot be addressed "
-        "exactly is refused, not approximated"),
     ("a link is described, not followed", "epp"): Difference(
         "file", "the host knows two types, directories and files"),
     ("removing what is not there is refused", "sdk"): Difference(
