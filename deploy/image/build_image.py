@@ -39,6 +39,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def architecture() -> str:
+    """Of this machine."""
+    return _ARCHITECTURES[platform.machine()]
+
+
 def version_of(header: Path) -> str:
     found = re.search(r'kVersion\[\] = "([^"]+)"', header.read_text(encoding="utf-8"))
     if found is None:
@@ -81,7 +86,7 @@ def main() -> None:
         config["ExposedPorts"] = {f"{port}/tcp": {} for port in options.port}
     image = oci.Image(
         name=f"{options.name}:{version}",
-        architecture=_ARCHITECTURES[platform.machine()],
+        architecture=architecture(),
         # What seldom changes is a layer of its own, so that an update moves the program alone.
         layers=[base, own],
         # The loader's name in every program is in /lib or /lib64.

@@ -11,22 +11,12 @@ import os
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from layout import read_layout
-
-LISTENING = re.compile(r'msg="listening on ([^" ]+)"')
-SECONDS = 60.0
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}"
-        time.sleep(0.02)
+from programs import LISTENING, SECONDS, OpenSandbox, eventually, sbx
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +27,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a local OpenSandbox."""
-    log = tmp_path_factory.mktemp("upstream") / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen([os.environ["LOCAL_OPENSANDBOX"], "--listen=127.0.0.1:0"],
-                                   stdout=out, stderr=subprocess.STDOUT)
-    eventually(lambda: "http://" in log.read_text() or process.poll() is not None, "it listens")
-    found = re.search(r"http://\S+", log.read_text())
-    assert found is not None, log.read_text()
-    yield found.group(0)
-    process.terminate()
-    assert process.wait(SECONDS) == 0
+    opensandbox = OpenSandbox(tmp_path_factory.mktemp("upstream") / "log")
+    yield opensandbox.url
+    opensandbox.stop()
 
 
 class Contained:
@@ -77,12 +60,6 @@ class Contained:
         # The child is bubblewrap's own PID 1; the bridge is the one that it started.
         children = Path(f"/proc/{found.group(1)}/task/{found.group(1)}/children").read_text()
         os.kill(int(children.split()[0]), number)
-
-
-def sbx(address: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([os.environ["SBX_BINARY"], *arguments], input=stdin, check=False,
-                          env={"SANDBOX_BRIDGE_ADDRESS": address}, timeout=SECONDS,
-                          capture_output=True)
 
 
 def test_it_serves_from_a_read_only_root(root: Path, upstream: str, tmp_path: Path) -> None:
