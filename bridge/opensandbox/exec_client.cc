@@ -9,6 +9,7 @@
 #include "bridge/opensandbox/exec_files.h"
 #include "bridge/opensandbox/exec_frames.h"
 #include "bridge/opensandbox/exec_lines.h"
+#include "bridge/opensandbox/exec_outcome.h"
 #include "bridge/opensandbox/exec_own.h"
 #include "bridge/opensandbox/exec_status.h"
 #include "bridge/opensandbox/multipart.h"
@@ -340,16 +341,12 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::GetStock(SandboxHandle sandbox, ExecI
   if (id.route == ExecId::Route::kLines) info.fidelity = ExecFidelity::kLines;
   if (status.running) co_return info;
   Outcome outcome = OutcomeOfStatus(status);
-  if (const auto* signalled = std::get_if<Signalled>(&outcome)) {
-    outcome = WithTimeout(*signalled, id.timeout, RanFor(status, absl::ZeroDuration()));
-  }
-  const auto* exit = std::get_if<ExitCode>(&outcome);
-  if (exit != nullptr && (exit->code == 126 || exit->code == 127) &&
-      id.route == ExecId::Route::kFiles) {
+  const absl::Duration ran_for = RanFor(status, absl::ZeroDuration());
+  if (id.route == ExecId::Route::kFiles) {
     const ExecFolder folder(sandbox.capabilities->scratch, id.nonce);
-    absl::StatusOr<std::string> marker =
-        co_await client_.ReadSmallFile(sandbox.context, sandbox.daemon, folder.failed(), 64);
-    if (marker.ok()) outcome = OutcomeOfFailedStart(*marker);
+    outcome = co_await ResolveOutcome(sandbox, folder, std::move(outcome), id.timeout, ran_for);
+  } else if (const auto* signalled = std::get_if<Signalled>(&outcome)) {
+    outcome = WithTimeout(*signalled, id.timeout, ran_for);
   }
   info.outcome = std::move(outcome);
   co_return info;

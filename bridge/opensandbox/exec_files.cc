@@ -6,6 +6,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_outcome.h"
 #include "bridge/opensandbox/exec_status.h"
 #include "bridge/opensandbox/file_codec.h"
 
@@ -21,6 +22,8 @@ constexpr absl::Duration kLookLimit = absl::Seconds(5);
 constexpr absl::Duration kUnreachable = absl::Seconds(10);
 // Between the daemon's clock that kills and ours.
 constexpr absl::Duration kIdle = absl::Seconds(30);
+// What RedirectScript exits with where it cannot make its folder.
+constexpr int kNoFolder = 125;
 
 }  // namespace
 
@@ -215,12 +218,7 @@ Task<absl::Status> FileExec::Ended(ExecBatch* batch) {
 // What the daemon's word on the end means, given how the command was started.
 Task<absl::StatusOr<Outcome>> FileExec::FinalOutcome() {
   const Outcome said = *outcome_;
-  if (const auto* signalled = std::get_if<Signalled>(&said)) {
-    co_return WithTimeout(*signalled, exec_id_.timeout, ran_for_);
-  }
-  const auto* exit = std::get_if<ExitCode>(&said);
-  if (exit == nullptr || exit->code < 125 || exit->code > 127) co_return said;
-  if (exit->code == 125) {
+  if (said == Outcome(ExitCode{kNoFolder})) {
     absl::StatusOr<std::string> out = co_await sandbox_.client.ReadSmallFile(
         sandbox_.context, sandbox_.daemon, folder_.pid(), 64);
     if (out.ok() || ReasonOf(out.status()) != ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
@@ -231,10 +229,7 @@ Task<absl::StatusOr<Outcome>> FileExec::FinalOutcome() {
                         "exact output needs a private folder in the sandbox, and none can be made",
                         {.metadata = {{"feature", "exec.bytes"}}});
   }
-  absl::StatusOr<std::string> marker = co_await sandbox_.client.ReadSmallFile(
-      sandbox_.context, sandbox_.daemon, folder_.failed(), 64);
-  if (marker.ok()) co_return OutcomeOfFailedStart(*marker);
-  co_return said;
+  co_return co_await ResolveOutcome(sandbox_, folder_, said, exec_id_.timeout, ran_for_);
 }
 
 void FileExec::StartDownload(Output& output) {

@@ -53,13 +53,13 @@ absl::Time Time(const Json& object, const char* key) {
 absl::StatusOr<ExecExited> ExitedOf(const Json& object) {
   ExecExited exited;
   exited.ran_for = absl::Milliseconds(Int(object, "ran_ms"));
-  exited.signalled_by_request = Bool(object, "signalled_by_request");
   const std::string kind = Text(object, "kind");
   if (kind == "exited" && object.contains("code")) {
     exited.outcome = ExitCode{static_cast<int>(Int(object, "code"))};
   } else if (kind == "signalled") {
-    exited.outcome =
-        Signalled{static_cast<int>(Int(object, "signal")), Bool(object, "core_dumped")};
+    const Signalled signalled{static_cast<int>(Int(object, "signal")), Bool(object, "core_dumped")};
+    exited.outcome = signalled;
+    if (Bool(object, "signalled_by_request")) exited.outcome = CancelledEnd{true, signalled};
   } else {
     return Malformed("an exec's outcome");
   }

@@ -70,10 +70,10 @@ absl::StatusOr<ExecStarted> ParseExecStarted(std::string_view json);
 
 struct ExecExited {
   Outcome outcome = {};
-  bool signalled_by_request = false;
   absl::Duration ran_for = {};
 };
-// A time-out, `timed_out` with SIGKILL, becomes TimedOut.
+// A time-out, `timed_out` with SIGKILL, becomes TimedOut; death by a signal that a client sent
+// becomes CancelledEnd.
 absl::StatusOr<ExecExited> ParseExecExited(std::string_view json);
 
 struct ExecDrained {

@@ -104,7 +104,10 @@ std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool 
 std::string SignalScript(const ExecFolder& folder, int signal) {
   // No "--" before the group's number: dash and busybox do not take it.
   return "{ read -r p <" + ShellQuote(folder.pid()) + "; } 2>/dev/null || exit 4\n" +
-         "case $p in ''|*[!0-9]*|1) exit 4;; esac\n" + "kill -" + std::to_string(signal) +
+         "case $p in ''|*[!0-9]*|1) exit 4;; esac\n"
+         // Before the signal, or the command's end could be seen without its reason.
+         "mkdir " +
+         ShellQuote(folder.sent(signal)) + " 2>/dev/null\n" + "kill -" + std::to_string(signal) +
          " \"-$p\" 2>/dev/null || exit 3\n";
 }
 

@@ -36,6 +36,9 @@ class ExecFolder {
   std::string pid() const { return path_ + "/p"; }
   // There only when the command could not be started: "cwd", or the shell's exit status.
   std::string failed() const { return path_ + "/x"; }
+  // A directory that is there once SignalScript sent this signal. Not a file: the folder is the
+  // command's own, and a shell that writes a file follows the link that lies in its place.
+  std::string sent(int signal) const { return path_ + "/s" + std::to_string(signal); }
   // Beside the folder, not in it, since the folder is made by the command's own user.
   std::string uploaded_stdin() const { return path_ + ".in"; }
 
@@ -53,8 +56,8 @@ std::string PlainScript(const ExecSpec& spec);
 // Exit status 125 with no output file means that the folder could not be made.
 std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool stdin_uploaded);
 
-// Sends a signal to the process group recorded in the folder: exit status 0 delivered, 3 no such
-// group, 4 no record.
+// Sends a signal to the process group recorded in the folder, and leaves sent(): exit status 0
+// delivered, 3 no such group, 4 no record.
 std::string SignalScript(const ExecFolder& folder, int signal);
 
 // The content of `failed()` as an outcome.

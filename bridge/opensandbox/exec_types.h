@@ -54,6 +54,7 @@ struct TimedOut {
 };
 struct CancelledEnd {
   bool confirmed = false;
+  std::optional<Signalled> signal = {};  // the one that ended it, where that is known
   bool operator==(const CancelledEnd&) const = default;
 };
 struct SpawnFailed {

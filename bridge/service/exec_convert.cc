@@ -69,6 +69,12 @@ v1::Outcome::SpawnFailed::Kind SpawnKindToProto(SpawnFailed::Kind kind) {
   return v1::Outcome::SpawnFailed::KIND_OTHER;
 }
 
+void SignalledToProto(const Signalled& signalled, v1::Outcome::Signalled* proto) {
+  proto->set_number(signalled.number);
+  proto->set_name(SignalName(signalled.number));
+  proto->set_core(signalled.core);
+}
+
 }  // namespace
 
 absl::StatusOr<UserSpec> UserFromProto(std::string_view field, const v1::User& user) {
@@ -128,16 +134,15 @@ void OutcomeToProto(const Outcome& outcome, v1::Outcome* proto) {
   std::visit(Overloaded{
                  [proto](const ExitCode& exit) { proto->set_exit_code(exit.code); },
                  [proto](const Signalled& signalled) {
-                   v1::Outcome::Signalled* signal = proto->mutable_signal();
-                   signal->set_number(signalled.number);
-                   signal->set_name(SignalName(signalled.number));
-                   signal->set_core(signalled.core);
+                   SignalledToProto(signalled, proto->mutable_signal());
                  },
                  [proto](const TimedOut& timed_out) {
                    DurationToProto(timed_out.after, proto->mutable_timed_out()->mutable_after());
                  },
                  [proto](const CancelledEnd& cancelled) {
-                   proto->mutable_cancelled()->set_confirmed(cancelled.confirmed);
+                   v1::Outcome::Cancelled* end = proto->mutable_cancelled();
+                   end->set_confirmed(cancelled.confirmed);
+                   if (cancelled.signal) SignalledToProto(*cancelled.signal, end->mutable_signal());
                  },
                  [proto](const SpawnFailed& failed) {
                    proto->mutable_spawn_failed()->set_kind(SpawnKindToProto(failed.kind));

@@ -310,20 +310,6 @@ TEST_P(ExactExec, UnknownExecIsNotFound) {
   }
 }
 
-TEST_P(ExactExec, AnySignalReachesTheGroup) {
-  const std::string id = bench.StartAndDrop(
-      {.shell = "trap 'echo got; exit 9' USR1; echo up; while :; do sleep 0.05; done",
-       .detach_on_disconnect = true},
-      "up");
-  const auto sent = bench.Signal(id, SIGUSR1);
-  ASSERT_TRUE(sent.ok()) << sent.status();
-  EXPECT_TRUE(sent->delivery_confirmed);
-  const ExecResult result = bench.Attach(id);
-  EXPECT_THAT(result.out, HasSubstr("got\n"));
-  EXPECT_EQ(result.outcome, Outcome(ExitCode{9}));
-  EXPECT_EQ(ReasonOf(bench.Signal(id, SIGUSR1).status()), R::ERROR_REASON_PROCESS_NOT_FOUND);
-}
-
 TEST_P(ExactExec, DaemonThatDiesLosesTheCommandHonestly) {
   RunTask(bench.loop, [&]() -> Task<void> {
     const ExecSpec spec{.shell = "echo before; sleep 600"};

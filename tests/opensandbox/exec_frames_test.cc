@@ -87,11 +87,12 @@ TEST(ExecJson, Exited) {
       R"({"kind":"exited","code":3,"timed_out":false,"signalled_by_request":true,"ran_ms":12})");
   ASSERT_TRUE(exited.ok());
   EXPECT_EQ(exited->outcome, Outcome(ExitCode{3}));
-  EXPECT_TRUE(exited->signalled_by_request);
   EXPECT_EQ(exited->ran_for, absl::Milliseconds(12));
   exited = ParseExecExited(
       R"({"kind":"signalled","signal":11,"signal_name":"SIGSEGV","core_dumped":true})");
   EXPECT_EQ(exited->outcome, Outcome(Signalled{11, true}));
+  exited = ParseExecExited(R"({"kind":"signalled","signal":9,"signalled_by_request":true})");
+  EXPECT_EQ(exited->outcome, Outcome(CancelledEnd{true, Signalled{9}}));
   exited = ParseExecExited(R"({"kind":"signalled","signal":9,"timed_out":true,"ran_ms":500})");
   EXPECT_EQ(exited->outcome, Outcome(TimedOut{absl::Milliseconds(500)}));
   for (const char* bad : {"", "{}", R"({"kind":"exited"})", R"({"kind":"vanished","code":1})"}) {

@@ -187,6 +187,8 @@ TEST_P(ExecScript, SignalReachesTheGroup) {
   int status = 0;
   waitpid(leader, &status, 0);
   EXPECT_EQ(WTERMSIG(status), SIGUSR1);
+  EXPECT_TRUE(fs::is_directory(folder_->sent(SIGUSR1)));
+  EXPECT_FALSE(fs::exists(folder_->sent(SIGTERM)));
   EXPECT_EQ(WEXITSTATUS(Run(SignalScript(*folder_, SIGUSR1))), 3) << "it is gone";
   for (const char* bad : {"", "1", "-1", "12; id", "x"}) {
     std::ofstream(folder_->pid(), std::ios::trunc) << bad << "\n";

@@ -131,6 +131,8 @@ TEST(OutcomeToProto, EveryAlternativeIsItself) {
   EXPECT_EQ(proto(Signalled{}).signal().name(), "");
   EXPECT_EQ(proto(TimedOut{absl::Milliseconds(1500)}).timed_out().after().nanos(), 500'000'000);
   EXPECT_TRUE(proto(CancelledEnd{true}).cancelled().confirmed());
+  EXPECT_FALSE(proto(CancelledEnd{true}).cancelled().has_signal());
+  EXPECT_EQ(proto(CancelledEnd{true, Signalled{9}}).cancelled().signal().name(), "SIGKILL");
   EXPECT_EQ(proto(SpawnFailed{SpawnFailed::Kind::kBadCwd, "m"}).spawn_failed().kind(),
             v1::Outcome::SpawnFailed::KIND_BAD_CWD);
   EXPECT_TRUE(proto(Lost{"r", true}).lost().maybe_running());

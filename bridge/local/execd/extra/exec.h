@@ -138,7 +138,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::optional<int> status_;
   absl::Time finished_at_;
   bool timed_out_ = false;
-  bool signalled_ = false;
+  uint64_t requested_signals_ = 0;  // bit n-1: a client had signal n delivered
   bool drained_ = false;
 };
 

@@ -183,7 +183,7 @@ std::optional<Failure> Exec::Signal(int number, bool group) {
   const std::lock_guard lock(mu_);
   const bool sent = !status_ && (group ? process_->SignalGroup(number) : process_->Signal(number));
   if (!sent) return Failure{409, "NOT_RUNNING", "the exec has ended"};
-  signalled_ = true;
+  requested_signals_ |= uint64_t{1} << (number - 1);
   return std::nullopt;
 }
 
@@ -208,15 +208,18 @@ std::optional<absl::Time> Exec::finished_at() const {
 
 std::string Exec::OutcomeJson() const {
   std::string out;
+  // Of a death by a signal it says whether a client sent that very one, not just any.
+  bool by_request = requested_signals_ != 0;
   if (WIFSIGNALED(*status_)) {
     const int number = WTERMSIG(*status_);
+    by_request = (requested_signals_ >> (number - 1) & 1) != 0;
     out = "{\"kind\":\"signalled\",\"signal\":" + std::to_string(number) + ",\"signal_name\":\"" +
           SignalName(number) + "\",\"core_dumped\":" + Bool(WCOREDUMP(*status_));
   } else {
     out = "{\"kind\":\"exited\",\"code\":" + std::to_string(WEXITSTATUS(*status_));
   }
   out += std::string(",\"timed_out\":") + Bool(timed_out_) +
-         ",\"signalled_by_request\":" + Bool(signalled_) + ",\"finished_at\":\"" +
+         ",\"signalled_by_request\":" + Bool(by_request) + ",\"finished_at\":\"" +
          TimeText(finished_at_) +
          "\",\"ran_ms\":" + std::to_string(absl::ToInt64Milliseconds(finished_at_ - started_at_));
   return out + "}";
