@@ -7,94 +7,16 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <future>
 #include <thread>
 
-#include "tests/frontends/cli/fake_bridge.h"
-#include "tests/frontends/cli/harness.h"
+#include "tests/frontends/cli/exec_session_fixture.h"
 
 namespace bridge::cli {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-pb::Outcome Killed(bool confirmed) {
-  pb::Outcome outcome;
-  outcome.mutable_cancelled()->set_confirmed(confirmed);
-  outcome.mutable_cancelled()->mutable_signal()->set_number(SIGKILL);
-  outcome.mutable_cancelled()->mutable_signal()->set_name("SIGKILL");
-  return outcome;
-}
-
-class ExecSessionTest : public ::testing::Test {
- protected:
-  ExecSessionTest() { EXPECT_EQ(pipe2(pipe_.data(), O_CLOEXEC), 0); }
-  ~ExecSessionTest() override {
-    for (const int fd : pipe_) close(fd);
-  }
-
-  // Runs `sbx exec sb-1 -- x` in the background, so that the test can interrupt it.
-  std::future<Ran> Start(std::vector<std::string> args = {"exec", "sb-1", "--", "x"}) {
-    return std::async(std::launch::async, [this, args] { return sbx_.Run(args); });
-  }
-
-  // The same with stdout on a pipe; returns when the command is known to run.
-  std::future<Ran> StartAndAwaitOutput() {
-    sbx_.set_out(pipe_[1]);
-    auto ran = Start();
-    AwaitOutput("running\n");
-    return ran;
-  }
-
-  void AwaitOutput(const std::string& wanted) {
-    std::string got(wanted.size(), '\0');
-    EXPECT_EQ(read(pipe_[0], got.data(), got.size()), static_cast<ssize_t>(got.size()));
-    EXPECT_EQ(got, wanted);
-  }
-
-  // An exec that runs until it is signalled (then it ends as killed) or its call is cancelled.
-  void RunsUntilKilled(bool answers_signals) {
-    fake_.on_execute = [this](grpc::ServerContext* context, const pb::ExecuteRequest&,
-                              FakeBridge::ExecWriter* writer) {
-      writer->Write(Started("ex-7"));
-      writer->Write(Output(pb::OUTPUT_STREAM_STDOUT, "running\n"));
-      while (!context->IsCancelled()) {
-        if (killed_.wait_for(std::chrono::milliseconds(2)) == std::future_status::ready) {
-          writer->Write(Ended(Killed(true)));
-          writer->Write(Drained());
-          return grpc::Status::OK;
-        }
-      }
-      cancelled_.set_value();
-      return grpc::Status::CANCELLED;
-    };
-    fake_.on_signal = [this, answers_signals](const pb::SignalExecRequest& request,
-                                              pb::SignalExecResponse* response) {
-      signal_request_ = request;
-      if (!answers_signals) {
-        return ErrorStatus(pb::ERROR_REASON_UNSUPPORTED_FEATURE, grpc::StatusCode::UNIMPLEMENTED,
-                           "cannot");
-      }
-      response->set_ended(true);
-      kill_.set_value();
-      return grpc::Status::OK;
-    };
-  }
-
-  bool WasCancelled() {
-    return cancelled_.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-  }
-
-  std::array<int, 2> pipe_ = {-1, -1};
-  std::promise<void> kill_;
-  std::shared_future<void> killed_ = kill_.get_future().share();
-  std::promise<void> cancelled_;
-  pb::SignalExecRequest signal_request_;
-  FakeBridge fake_;
-  Sbx sbx_{fake_.address()};
-};
 
 TEST_F(ExecSessionTest, OutputIsExactStreamsApartAndTheCodeTheCommands) {
   fake_.WillSend({Started(), Output(pb::OUTPUT_STREAM_STDOUT, "a\r\n"),
@@ -337,66 +259,6 @@ TEST_F(ExecSessionTest, AFullDiskKillsTheCommandAndSaysSo) {
   EXPECT_EQ(ran.exit_code, 125);
   EXPECT_THAT(ran.err, HasSubstr("No space left on device"));
   close(full);
-}
-
-// The session itself, with times of its own.
-class ExecTimesTest : public ExecSessionTest {
- protected:
-  int RunSession(ExecTimes times) {
-    Streams streams(-1, pipe_[1], err_);
-    Connection connection(*Settings::Read(fake_.address(), no_environment_));
-    Context context{streams, sbx_.interrupts(), connection, no_environment_};
-    pb::ExecuteRequest request;
-    request.set_sandbox_id("sb-1");
-    return ExecSession(context, request, times).Run();
-  }
-
-  const EnvironmentLookup no_environment_ = [](const std::string&) { return std::nullopt; };
-  const int err_ = FileWith("");
-};
-
-TEST_F(ExecTimesTest, ABridgeThatFallsSilentIsGivenUp) {
-  RunsUntilKilled(/*answers_signals=*/true);
-  EXPECT_EQ(RunSession({.silence = std::chrono::milliseconds(50)}), 125);
-  EXPECT_THAT(ContentOf(err_), HasSubstr("BRIDGE_SILENT"));
-  EXPECT_TRUE(WasCancelled());
-}
-
-TEST_F(ExecTimesTest, KeepalivesAreNoSilence) {
-  fake_.on_execute = [](grpc::ServerContext*, const pb::ExecuteRequest&,
-                        FakeBridge::ExecWriter* writer) {
-    pb::ExecEvent keepalive;
-    keepalive.mutable_keepalive();
-    writer->Write(Started());
-    for (int i = 0; i < 20; ++i) {
-      std::promise<void>().get_future().wait_for(std::chrono::milliseconds(25));
-      writer->Write(keepalive);
-    }
-    for (const auto& event : {Exited(0), Drained()}) writer->Write(event);
-    return grpc::Status::OK;
-  };
-  EXPECT_EQ(RunSession({.silence = std::chrono::milliseconds(400)}), 0);
-}
-
-TEST_F(ExecTimesTest, AFullPipeDoesNotHoldUpCtrlC) {
-  RunsUntilKilled(/*answers_signals=*/true);
-  fake_.on_execute = [this](grpc::ServerContext*, const pb::ExecuteRequest&,
-                            FakeBridge::ExecWriter* writer) {
-    writer->Write(Started("ex-7"));
-    while (writer->Write(Output(pb::OUTPUT_STREAM_STDOUT, std::string(100'000, 'y')))) {
-    }
-    cancelled_.set_value();
-    return grpc::Status::CANCELLED;
-  };
-  auto ran = std::async(std::launch::async, [&] {
-    return RunSession(
-        {.silence = std::chrono::hours(1), .farewell = std::chrono::milliseconds(50)});
-  });
-  AwaitOutput("y");
-  sbx_.interrupts().Deliver(SIGINT);
-  EXPECT_EQ(ran.get(), 130);
-  EXPECT_EQ(signal_request_.exec_id(), "ex-7");
-  EXPECT_TRUE(WasCancelled());
 }
 
 }  // namespace
