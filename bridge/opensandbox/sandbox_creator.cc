@@ -257,6 +257,33 @@ Task<absl::StatusOr<CreatedSandbox>> SandboxCreator::Adopt(
   co_return CreatedSandbox{.record = std::move(record), .adopted = true};
 }
 
+// The gate holds within one bridge. Two replicas that got the same request_id at the same moment
+// have both made a sandbox: the older one stays, and whoever sees both gives its younger one back.
+Task<absl::StatusOr<CreatedSandbox>> SandboxCreator::SettleRace(
+    CallContext context, std::string request_id, std::string digest, CreatedSandbox mine,
+    absl::Duration ready_until, absl::Duration ready_timeout, std::shared_ptr<void> gate) {
+  absl::StatusOr<std::vector<SandboxRecord>> matches =
+      co_await FindByRequestId(context, request_id);
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) {
+    const absl::Status error = MakeError(R::ERROR_REASON_CANCELLED, "cancelled");
+    co_return co_await GiveBack(context, mine.record.id, error, gate);
+  }
+  if (!matches.ok()) co_return mine;  // it is made and usable, whatever the list says
+  std::erase_if(*matches, [](const SandboxRecord& record) { return IsFinal(record.state); });
+  const auto age = [](const SandboxRecord& record) {
+    return std::make_pair(record.created_at.value_or(absl::InfiniteFuture()), record.id);
+  };
+  const auto oldest = std::min_element(
+      matches->begin(), matches->end(),
+      [&age](const SandboxRecord& a, const SandboxRecord& b) { return age(a) < age(b); });
+  if (oldest == matches->end() || age(mine.record) <= age(*oldest)) co_return mine;
+  std::vector<SandboxRecord> winner = {std::move(*oldest)};
+  (void)parts_.reclaimer.Start(context, mine.record.id, std::move(gate));
+  co_return co_await Adopt(std::move(context), std::move(request_id), std::move(digest),
+                           std::move(winner), ready_until, ready_timeout);
+}
+
 // --- The whole
 
 Task<absl::Status> SandboxCreator::GiveBack(CallContext context, std::string sandbox_id,
@@ -305,7 +332,10 @@ Task<absl::StatusOr<CreatedSandbox>> SandboxCreator::Create(CallContext context,
   absl::StatusOr<SandboxRecord> usable =
       co_await parts_.usable.Wait(context, made->id, ready_until, ready_timeout);
   if (usable.ok()) {
-    co_return CreatedSandbox{.record = *std::move(usable), .ttl_clamped = clamped};
+    CreatedSandbox created{.record = *std::move(usable), .ttl_clamped = clamped};
+    if (request_id.empty()) co_return created;
+    co_return co_await SettleRace(context, request_id, digest, std::move(created), ready_until,
+                                  ready_timeout, gate);
   }
   absl::Status error = usable.status();
   if (ReasonOf(error) == R::ERROR_REASON_SANDBOX_NOT_FOUND) {

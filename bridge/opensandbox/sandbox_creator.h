@@ -82,6 +82,11 @@ class SandboxCreator {
                                              std::string digest, std::vector<SandboxRecord> matches,
                                              absl::Duration ready_until,
                                              absl::Duration ready_timeout);
+  Task<absl::StatusOr<CreatedSandbox>> SettleRace(CallContext context, std::string request_id,
+                                                  std::string digest, CreatedSandbox mine,
+                                                  absl::Duration ready_until,
+                                                  absl::Duration ready_timeout,
+                                                  std::shared_ptr<void> gate);
   std::shared_ptr<Attempt> StartPost(const CallContext& context, CreateSpec spec,
                                      std::string create_id, bool repeatable,
                                      absl::Duration ready_timeout, std::shared_ptr<void> gate);

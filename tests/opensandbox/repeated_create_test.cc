@@ -45,6 +45,39 @@ TEST_F(RepeatedCreateTest, TwoMatchesAreNotChosenFrom) {
   EXPECT_EQ(Posts(), 1);
 }
 
+// Another replica got the same request at the same time, and its sandbox appears while ours is
+// made.
+TEST_F(RepeatedCreateTest, OfTwoReplicasTheOlderSandboxStays) {
+  for (const bool ours_is_older : {true, false}) {
+    const std::string request_id = ours_is_older ? "r-1" : "r-2";
+    const std::string theirs = ours_is_older ? "younger" : "older";
+    fake_.on_create = [&](FakeSandbox& sandbox) {
+      const auto labels = sandbox.metadata;
+      const absl::Time made = sandbox.created_at;
+      FakeSandbox& other = fake_.Add(theirs);
+      other.metadata = labels;
+      other.created_at = made + absl::Seconds(ours_is_older ? 1 : -1);
+    };
+    const int deleted = Deletes();
+    const Result created = Create(Spec(), request_id);
+    ASSERT_THAT(created, IsOk());
+    EXPECT_EQ(created->adopted, !ours_is_older);
+    EXPECT_EQ(created->record.id == theirs, !ours_is_older);
+    EXPECT_EQ(Deletes() - deleted, ours_is_older ? 0 : 1) << "the younger one is given back";
+    EXPECT_NE(fake_.Find(theirs), nullptr) << "theirs is never ours to delete";
+  }
+}
+
+TEST_F(RepeatedCreateTest, AListThatFailsAfterwardsTakesNothingAway) {
+  fake_.on_create = [this](FakeSandbox&) {
+    for (int i = 0; i < 5; ++i) fake_.Script("GET /v1/sandboxes", {.status = 500, .body = "{}"});
+  };
+  const Result created = Create(Spec(), "r-1");
+  ASSERT_THAT(created, IsOk());
+  EXPECT_FALSE(created->adopted);
+  EXPECT_EQ(Deletes(), 0);
+}
+
 TEST_F(RepeatedCreateTest, ACloneThatInheritedTheTagIsNoMatch) {
   ASSERT_THAT(Create(Spec(), "r-1"), IsOk());
   OnLoop([&] {
