@@ -202,6 +202,13 @@ void Server::AddMetrics() {
                     [this] { return ready_ ? 1.0 : 0.0; });
   metrics_.AddGauge("sandbox_bridge_background_tasks", "Clean-ups that outlive their calls.",
                     [this] { return static_cast<double>(services_->BackgroundTasks()); });
+  const Reclaimer& reclaimer = services_->lanes().control.clients.sandboxes.reclaimer;
+  metrics_.AddCounter("sandbox_bridge_sandboxes_reclaimed_total",
+                      "Sandboxes of failed or cut creations that are proven gone.",
+                      [&reclaimer] { return static_cast<double>(reclaimer.reclaimed()); });
+  metrics_.AddCounter("sandbox_bridge_sandboxes_leaked_total",
+                      "Sandboxes of failed or cut creations that may still be there: look.",
+                      [&reclaimer] { return static_cast<double>(reclaimer.leaked()); });
   metrics_.AddCounter("sandbox_bridge_log_lines_dropped_total",
                       "Lines of the log that nobody took in time.",
                       [this] { return static_cast<double>(log_.dropped()); });

@@ -165,6 +165,8 @@ TEST(Server, TheAdminServerHasProbesAndMetrics) {
   EXPECT_THAT(metrics, Not(HasSubstr("secret")));
   EXPECT_THAT(metrics, HasSubstr("sandbox_bridge_ready 1"));
   EXPECT_THAT(metrics, HasSubstr("sandbox_bridge_background_tasks 0"));
+  EXPECT_THAT(metrics, HasSubstr("sandbox_bridge_sandboxes_reclaimed_total 0"));
+  EXPECT_THAT(metrics, HasSubstr("sandbox_bridge_sandboxes_leaked_total 0"));
   server->MarkNotReady();
   EXPECT_THAT(HttpGet(server->admin_port(), "/readyz"), StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(HttpGet(server->admin_port(), "/healthz"), StartsWith("HTTP/1.1 200"));
