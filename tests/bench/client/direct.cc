@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/client/direct.h"
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+
+namespace bridge::bench {
+namespace {
+
+class Easy {
+ public:
+  explicit Easy(const DirectTarget& target) : handle_(curl_easy_init()) {
+    for (const auto& header : target.headers) list_ = curl_slist_append(list_, header.c_str());
+    list_ = curl_slist_append(list_, "Expect:");
+    Set(CURLOPT_URL, target.url.c_str());
+    Set(CURLOPT_HTTPHEADER, list_);
+    Set(CURLOPT_PROXY, "");
+    Set(CURLOPT_FAILONERROR, 1L);
+    Set(CURLOPT_TCP_NODELAY, 1L);
+    Set(CURLOPT_BUFFERSIZE, 256L << 10);
+    Set(CURLOPT_NOSIGNAL, 1L);
+  }
+  ~Easy() {
+    curl_slist_free_all(list_);
+    curl_easy_cleanup(handle_);
+  }
+  Easy(const Easy&) = delete;
+  Easy& operator=(const Easy&) = delete;
+
+  template <class Value>
+  void Set(CURLoption option, Value value) {
+    curl_easy_setopt(handle_, option, value);
+  }
+  void OnBody(size_t (*take)(char*, size_t, size_t, void*), void* to) {
+    Set(CURLOPT_WRITEFUNCTION, take);
+    Set(CURLOPT_WRITEDATA, to);
+  }
+  // Empty when all went well.
+  std::string Perform() {
+    const CURLcode code = curl_easy_perform(handle_);
+    return code == CURLE_OK ? "" : curl_easy_strerror(code);
+  }
+
+ private:
+  CURL* handle_;
+  curl_slist* list_ = nullptr;
+};
+
+size_t Count(char*, size_t size, size_t count, void* to) {
+  *static_cast<int64_t*>(to) += static_cast<int64_t>(size * count);
+  return size * count;
+}
+
+// Reads the daemon's events: a JSON object each, ended by an empty line.
+struct Events {
+  Sample sample;
+  bool stamped = false;
+  bool ended = false;
+  std::string rest;
+
+  static size_t Take(char* data, size_t size, size_t count, void* to) {
+    auto& self = *static_cast<Events*>(to);
+    self.rest.append(data, size * count);
+    size_t from = 0;
+    for (size_t end; (end = self.rest.find("\n\n", from)) != std::string::npos; from = end + 2) {
+      self.One(std::string_view(self.rest).substr(from, end - from));
+    }
+    self.rest.erase(0, from);
+    // The daemon keeps the stream open for a while after the terminal event; nobody waits for that.
+    return self.ended ? 0 : size * count;
+  }
+  void One(std::string_view text) {
+    const auto event = nlohmann::json::parse(text, nullptr, false);
+    const std::string type = event.is_object() ? event.value("type", "") : "";
+    if (type == "stdout" || type == "stderr") {
+      ++sample.items;
+      if (stamped) sample.latencies.push_back(Now() - std::stod(event.value("text", "0")) / 1e9);
+    } else if (type == "execution_complete") {
+      ended = true;
+    } else if (type == "error" || type.empty()) {
+      sample.Fail("the command failed, or an event could not be read");
+    }
+  }
+};
+
+}  // namespace
+
+Sample DirectUnary(const DirectTarget& target, int calls) {
+  Sample sample;
+  Easy easy(target);
+  int64_t bytes = 0;
+  easy.OnBody(&Count, &bytes);
+  for (int i = 0; i < 10; ++i) (void)easy.Perform();
+  const double start = Now();
+  for (int i = 0; i < calls; ++i) {
+    const double begin = Now();
+    std::string failure = easy.Perform();
+    if (!failure.empty()) sample.Fail(std::move(failure));
+    sample.latencies.push_back(Now() - begin);
+    ++sample.items;
+  }
+  sample.seconds = Now() - start;
+  if (bytes == 0) sample.Fail("empty answers");
+  return sample;
+}
+
+Sample DirectExec(const DirectTarget& target, const std::string& command, bool stamped) {
+  DirectTarget with_type = target;
+  with_type.headers.emplace_back("Content-Type: application/json");
+  Easy easy(with_type);
+  const std::string body = nlohmann::json{{"command", command}}.dump();
+  easy.Set(CURLOPT_POSTFIELDS, body.c_str());
+  Events events;
+  events.stamped = stamped;
+  easy.OnBody(&Events::Take, &events);
+  const double start = Now();
+  std::string failure = easy.Perform();
+  events.sample.seconds = Now() - start;
+  if (!failure.empty() && !events.ended) events.sample.Fail(std::move(failure));
+  if (!events.ended) events.sample.Fail("no terminal event");
+  return events.sample;
+}
+
+Sample DirectDownload(const DirectTarget& target) {
+  Sample sample;
+  Easy easy(target);
+  easy.OnBody(&Count, &sample.items);
+  const double start = Now();
+  std::string failure = easy.Perform();
+  sample.seconds = Now() - start;
+  if (!failure.empty()) sample.Fail(std::move(failure));
+  return sample;
+}
+
+}  // namespace bridge::bench

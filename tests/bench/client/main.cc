@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bench_client — one measurement a run, through the bridge or around it, printed as a line of JSON.
+// Run by tests/bench/run; see bench_client --help.
+#include <curl/curl.h>
+
+#include <functional>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "tests/bench/client/direct.h"
+#include "tests/bench/client/over_grpc.h"
+
+ABSL_FLAG(std::string, bridge, "", "Address of the bridge.");
+ABSL_FLAG(std::string, sandbox, "", "The sandbox to work in.");
+ABSL_FLAG(std::string, url, "", "What to ask without the bridge.");
+ABSL_FLAG(std::vector<std::string>, headers, {}, "NAME:VALUE to send with it.");
+ABSL_FLAG(std::string, command, "", "A line for the sandbox's shell.");
+ABSL_FLAG(std::string, path, "", "A file of the sandbox.");
+ABSL_FLAG(std::string, fidelity, "bytes", "bytes or lines.");
+ABSL_FLAG(bool, stamped, false, "Each line of output is a time; measure how late it arrives.");
+ABSL_FLAG(bool, gaps, false, "Let the server fall idle before each call.");
+ABSL_FLAG(int, calls, 1000, "How many calls, or streams, a thread.");
+ABSL_FLAG(int, execs, 1, "How many commands a thread, one after the other.");
+ABSL_FLAG(int, threads, 1, "How many do it at once.");
+
+namespace bridge::bench {
+namespace {
+
+namespace v1 = sandbox::bridge::v1;
+
+// All threads do the same; the time runs from the first one's start to the last one's end.
+Sample AtOnce(int threads, const std::function<Sample()>& work) {
+  if (threads == 1) return work();
+  Sample all;
+  std::mutex mutex;
+  std::vector<std::thread> running;
+  const double start = Now();
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&] {
+      const Sample one = work();
+      const std::lock_guard lock(mutex);
+      all.Add(one);
+    });
+  }
+  for (auto& thread : running) thread.join();
+  all.seconds = Now() - start;
+  return all;
+}
+
+// One after the other; each one's time becomes a latency, unless the work has latencies of its own.
+Sample InTurn(int times, const std::function<Sample()>& work) {
+  Sample all;
+  const double start = Now();
+  for (int i = 0; i < times; ++i) {
+    Sample one = work();
+    if (one.latencies.empty()) one.latencies.push_back(one.seconds);
+    all.Add(one);
+  }
+  all.seconds = Now() - start;
+  return all;
+}
+
+Sample Measure(const std::string& what) {
+  const DirectTarget direct{absl::GetFlag(FLAGS_url), absl::GetFlag(FLAGS_headers)};
+  const std::string sandbox = absl::GetFlag(FLAGS_sandbox);
+  const std::string command = absl::GetFlag(FLAGS_command);
+  const bool stamped = absl::GetFlag(FLAGS_stamped);
+  const int calls = absl::GetFlag(FLAGS_calls);
+  const int execs = absl::GetFlag(FLAGS_execs);
+  const v1::Fidelity fidelity =
+      absl::GetFlag(FLAGS_fidelity) == "lines" ? v1::FIDELITY_LINES : v1::FIDELITY_BYTES;
+  const std::string address = absl::GetFlag(FLAGS_bridge);
+  const auto channel = address.empty() ? nullptr : NewChannel(address);
+  const std::map<std::string, std::function<Sample()>> measurements = {
+      {"echo", [&] { return GrpcEcho(channel, calls); }},
+      {"unary", [&] { return GrpcUnary(channel, sandbox, calls, absl::GetFlag(FLAGS_gaps)); }},
+      {"exec",
+       [&] {
+         return InTurn(execs,
+                       [&] { return GrpcExec(channel, sandbox, command, fidelity, stamped); });
+       }},
+      {"download", [&] { return GrpcDownload(channel, sandbox, absl::GetFlag(FLAGS_path)); }},
+      {"idle", [&] { return GrpcIdle(channel, sandbox, calls, fidelity); }},
+      {"direct-unary", [&] { return DirectUnary(direct, calls); }},
+      {"direct-exec",
+       [&] { return InTurn(execs, [&] { return DirectExec(direct, command, stamped); }); }},
+      {"direct-download", [&] { return DirectDownload(direct); }},
+  };
+  const auto found = measurements.find(what);
+  if (found == measurements.end()) {
+    Sample none;
+    none.Fail("no measurement of this name");
+    return none;
+  }
+  return AtOnce(absl::GetFlag(FLAGS_threads), found->second);
+}
+
+}  // namespace
+}  // namespace bridge::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "bench_client (echo|unary|exec|download|idle|direct-unary|direct-exec|direct-download) "
+      "[flags]");
+  const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
+  if (words.size() != 2) {
+    std::cerr << absl::ProgramUsageMessage() << "\n";
+    return 2;
+  }
+  curl_global_init(CURL_GLOBAL_ALL);
+  const bridge::bench::Sample sample = bridge::bench::Measure(words[1]);
+  sample.Print();
+  return sample.failures == 0 ? 0 : 1;
+}

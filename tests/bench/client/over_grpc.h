@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tests/bench/client/over_grpc.h — the work through the bridge, as a user's C++ program would do
+// it. Blocking; any thread.
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+
+#include "sandbox/bridge/v1/common.pb.h"
+#include "tests/bench/client/sample.h"
+
+namespace bridge::bench {
+
+// A channel with the settings that the bridge recommends to its clients.
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address);
+
+// GetServerInfo: what gRPC itself costs, as nothing goes upstream.
+Sample GrpcEcho(const std::shared_ptr<grpc::Channel>& channel, int calls);
+// GetSandbox: one request upstream each. Sleeps a random 0.7 to 1.6 s before each when `gaps`.
+Sample GrpcUnary(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+                 int calls, bool gaps);
+// One command to its end. `items` are its lines of output (output events of the daemon); with
+// `stamped` each line is a time of the monotonic clock in nanoseconds.
+Sample GrpcExec(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+                const std::string& command, sandbox::bridge::v1::Fidelity fidelity, bool stamped);
+// One file; `items` are its bytes.
+Sample GrpcDownload(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+                    const std::string& path);
+// Opens `streams` commands that print nothing, prints {"open": n} when all have started, and holds
+// them until standard input ends. Then cancels all.
+Sample GrpcIdle(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+                int streams, sandbox::bridge::v1::Fidelity fidelity);
+
+}  // namespace bridge::bench

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that the benches run, each on a free port of this machine, ended with the block."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+KEY = "bench"
+DAEMON_PORT = 44772
+
+
+class Program:
+    """A program that says on its output where it listens."""
+
+    def __init__(self, command: list[str | Path], pattern: str, env: dict[str, str] | None = None):
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=env,
+        )
+        self.place = self._find(pattern)
+        # Nobody reads the rest, but a full pipe would stop the program.
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _find(self, pattern: str) -> str:
+        assert self.process.stdout is not None
+        seen = []
+        for line in self.process.stdout:
+            seen.append(line.decode(errors="replace"))
+            if found := re.search(pattern, seen[-1]):
+                return found[1]
+        raise RuntimeError("a program did not start:\n" + "".join(seen))
+
+    def _drain(self) -> None:
+        assert self.process.stdout is not None
+        while self.process.stdout.read1(1 << 16):
+            pass
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def status(self, field: str) -> int:
+        """A number of /proc/PID/status: VmRSS and VmHWM in KiB, Threads."""
+        text = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(rf"^{field}:\s+(\d+)", text, re.M)
+        assert found
+        return int(found[1])
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _environment() -> dict[str, str]:
+    # It makes every start of node three times slower, which would flatter everything else.
+    env = {name: value for name, value in os.environ.items() if name != "NODE_EXTRA_CA_CERTS"}
+    return env | {"SANDBOX_BRIDGE_API_KEY": KEY}
+
+
+class World:
+    """A local OpenSandbox with a sandbox, a bridge before it, and nginx with one static answer with a
+    bridge of its own before it: an upstream that costs nothing makes the bridge's own cost plain."""
+
+    def __init__(self, bins: Path, stack: contextlib.ExitStack) -> None:
+        self.bins = bins
+        self.client_program = bins / "tests/bench/bench_client"
+        self._stack = stack
+        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        key_file = self.folder / "key"
+        key_file.write_text(KEY)
+        self.upstream = self._start(
+            [
+                bins / "bridge/local/local_opensandbox",
+                "--listen=127.0.0.1:0",
+                f"--api_key_file={key_file}",
+            ],
+            r"^(http://\S+)",
+        )
+        self.bridge = self.start_bridge(self.upstream.place)
+        self.sandbox, self.daemon_url, self.daemon_headers = self._make_sandbox()
+        self.static_url = self._start_nginx()
+        self.static_bridge = self.start_bridge(self.static_url)
+
+    def _start(self, command: list[str | Path], pattern: str) -> Program:
+        program = Program(command, pattern, _environment())
+        self._stack.callback(program.stop)
+        return program
+
+    def bridge_command(self, upstream: str) -> list[str | Path]:
+        return [
+            self.bins / "bridge/sandbox_bridge",
+            f"--upstream={upstream}",
+            "--listen=127.0.0.1:0",
+        ]
+
+    def start_bridge(self, upstream: str) -> Program:
+        return self._start(self.bridge_command(upstream), r"listening on ([0-9.:]+)")
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """One request to the local OpenSandbox."""
+        connection = http.client.HTTPConnection(self.upstream.place.removeprefix("http://"))
+        with contextlib.closing(connection):
+            headers = {"OPEN-SANDBOX-API-KEY": KEY, "Content-Type": "application/json"}
+            connection.request(method, path, body and json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status >= 300:
+                raise RuntimeError(f"{method} {path}: status {answer.status}")
+            return json.loads(text) if text else None
+
+    def _make_sandbox(self) -> tuple[str, str, list[str]]:
+        made = self.ask(
+            "POST",
+            "/v1/sandboxes",
+            {
+                "image": {"uri": "base"},
+                "entrypoint": ["sleep", "infinity"],
+                "timeout": 7200,
+                "resourceLimits": {"cpu": "2", "memory": "8Gi"},
+            },
+        )
+        name = made["id"]
+        self._stack.callback(lambda: self.ask("DELETE", f"/v1/sandboxes/{name}"))
+        for _ in range(600):
+            if self.ask("GET", f"/v1/sandboxes/{name}")["status"]["state"] == "Running":
+                break
+            time.sleep(0.05)
+        found = self.ask("GET", f"/v1/sandboxes/{name}/endpoints/{DAEMON_PORT}")
+        headers = [f"{key}: {value}" for key, value in (found.get("headers") or {}).items()]
+        self._await_daemon(found["endpoint"])
+        return name, "http://" + found["endpoint"], headers
+
+    def _await_daemon(self, endpoint: str) -> None:
+        for _ in range(600):
+            with contextlib.suppress(OSError):
+                with urllib.request.urlopen(f"http://{endpoint}/ping"):  # raises unless 2xx
+                    return
+            time.sleep(0.05)
+        raise RuntimeError("the sandbox's daemon did not answer")
+
+    def _start_nginx(self) -> str:
+        answer = self.folder / "root/v1/sandboxes" / self.sandbox
+        answer.parent.mkdir(parents=True)
+        answer.write_text(json.dumps(self.ask("GET", f"/v1/sandboxes/{self.sandbox}")))
+        port = _free_port()
+        config = self.folder / "nginx.conf"
+        config.write_text(
+            f"""daemon off; master_process off; worker_processes 1; pid {self.folder}/nginx.pid;
+error_log stderr notice;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; keepalive_requests 1000000; default_type application/json;
+  client_body_temp_path {self.folder}/t; proxy_temp_path {self.folder}/t;
+  fastcgi_temp_path {self.folder}/t; uwsgi_temp_path {self.folder}/t; scgi_temp_path {self.folder}/t;
+  server {{ listen 127.0.0.1:{port}; root {self.folder}/root; }}
+}}
+"""
+        )
+        (self.folder / "t").mkdir()
+        self._start(["/usr/sbin/nginx", "-c", config, "-p", self.folder], r"(start worker|using the)")
+        return f"http://127.0.0.1:{port}"
+
+    # What the rows measure with.
+
+    def client(self, *words: str | Path, threads: int = 1) -> dict[str, Any]:
+        """One run of bench_client; raises when any call of it failed."""
+        run = subprocess.run(
+            [self.client_program, *map(str, words), f"--threads={threads}"],
+            stdout=subprocess.PIPE,
+            env=_environment(),
+            check=False,
+        )
+        sample: dict[str, Any] = json.loads(run.stdout)
+        if sample["failures"] or not sample["items"]:
+            raise RuntimeError(f"{words[0]}: {sample['failures']} failed: {sample['first_failure']}")
+        return sample
+
+    def through(self, what: str, *words: str, bridge: Program | None = None, **more: Any) -> Any:
+        address = (bridge or self.bridge).place
+        return self.client(what, f"--bridge={address}", f"--sandbox={self.sandbox}", *words, **more)
+
+    def around(self, what: str, url: str, *words: str, **more: Any) -> Any:
+        headers = ",".join([f"OPEN-SANDBOX-API-KEY: {KEY}", *self.daemon_headers])
+        return self.client(what, f"--url={url}", f"--headers={headers}", *words, **more)
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def world(bins: Path) -> Iterator[World]:
+    with contextlib.ExitStack() as stack:
+        yield World(bins, stack)
