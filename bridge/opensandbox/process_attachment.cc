@@ -2,6 +2,7 @@
 #include "bridge/opensandbox/process_attachment.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -65,7 +66,8 @@ ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std:
       key_(std::move(key)),
       folder_(std::move(folder)),
       out_(key_.nonce),
-      err_(key_.nonce) {}
+      err_(key_.nonce),
+      numbering_(key_.terminal) {}
 
 // An orderly close lets the daemon know at once that nobody holds the process any more.
 ProcessAttachment::~ProcessAttachment() {
@@ -90,23 +92,39 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   if (response.status == 404) co_return NoSuchProcess();
   if (response.status != 200) co_return DaemonError(response, "describe a process");
   CO_ASSIGN_OR_RETURN(PtyState state, ParsePtyState(response.body));
-  const int64_t wanted = options.offset.value_or(state.output_offset);
-  if (wanted > state.output_offset) {
+  CO_ASSIGN_OR_RETURN(int marks, co_await FetchMarks(state));
+  numbering_.Begin(marks);
+  const int64_t end = numbering_.ToApi(state.output_offset);  // at most: a mark may be on its way
+  if (options.offset.value_or(0) > end) {
     co_return InvalidField("attach.offset", "lies ahead of the output");
   }
-  next_ = wanted;
-  end_offset_ = wanted;
+  wanted_ = options.offset;
   if (!state.running && state.output_offset > 0) {
     // Even the wrapper is gone, and attaching would run everything again.
     if (!options.restart_if_exited) {
-      events_.push_back(Attached{wanted, false, false, !key_.terminal});
+      end_offset_ = options.offset.value_or(end);
+      events_.push_back(Attached{end_offset_, false, false, !key_.terminal});
       Conclude(Lost{"the process was killed together with what watched it", false});
       co_return absl::OkStatus();
     }
     restarted_ = true;
   }
   restart_wanted_ = options.restart_if_exited;
-  co_return co_await Connect(options, std::max<int64_t>(0, wanted - kLookBack));
+  // The daemon's number of a byte is never below the API's.
+  co_return co_await Connect(options,
+                             std::max<int64_t>(0, options.offset.value_or(end) - kLookBack));
+}
+
+// How many marks there are, as the wrapper wrote it down after it had printed them.
+Task<absl::StatusOr<int>> ProcessAttachment::FetchMarks(const PtyState& state) {
+  if (state.output_offset == 0) co_return 0;
+  absl::StatusOr<std::string> text = co_await sandbox_.client.ReadSmallFile(
+      sandbox_.context, sandbox_.daemon, folder_ + "/n", kMaxSmallBody);
+  if (ReasonOf(text.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) co_return 0;
+  if (!text.ok()) co_return text.status();
+  int marks = 0;
+  (void)std::from_chars(text->data(), text->data() + text->size(), marks);
+  co_return marks;
 }
 
 Task<absl::Status> ProcessAttachment::Connect(const AttachOptions& options, int64_t since) {
@@ -147,7 +165,6 @@ Task<absl::Status> ProcessAttachment::Refused(absl::Status failure) {
 
 // Replay, then "connected". What the replay tells comes out behind Attached.
 Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
-  const int64_t wanted = next_;
   next_ = since;
   WebSocketMessage message;
   bool connected = false;
@@ -166,29 +183,16 @@ Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
     if (frame.kind == PtyFrame::Kind::kConnected) {
       connected = true;
     } else if (frame.kind == PtyFrame::Kind::kReplay) {
-      if (frame.offset > wanted) {
-        co_return MakeError(ErrorReason::ERROR_REASON_REPLAY_GAP,
-                            "output before the first byte still held was asked for",
-                            {.metadata = {{"first_available", std::to_string(frame.offset)}}});
-      }
-      next_ = frame.offset;
-      if (frame.offset < wanted) {
-        // Looked at for marks only.
-        const auto skip = static_cast<size_t>(
-            std::min<int64_t>(wanted - frame.offset, static_cast<int64_t>(frame.data.size())));
-        TakeOutput(std::nullopt, std::string_view(frame.data).substr(0, skip));
-        std::deque<ProcessEvent> none;
-        events_.swap(none);
-        frame.data.erase(0, skip);
-      }
-      TakeOutput(std::nullopt, frame.data);
+      CO_RETURN_IF_ERROR(TakeReplay(std::move(frame)));
     } else {
       CO_RETURN_IF_ERROR(TakeFrame(std::move(frame)));
     }
   }
-  next_ = std::max(next_, wanted);
+  const int64_t wanted = wanted_.value_or(ApiEnd());
+  if (wanted > ApiEnd()) co_return InvalidField("attach.offset", "lies ahead of the output");
+  DropBefore(wanted);
   end_offset_ = std::max(end_offset_, wanted);
-  const bool ended = outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2);
+  const bool ended = Ended();
   if (ended && restart_wanted_) {
     CO_RETURN_IF_ERROR(co_await Restart());
     restarted_ = true;
@@ -196,6 +200,46 @@ Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
   events_.push_front(Attached{wanted, !ended || restarted_, restarted_, !key_.terminal});
   if (ended && !restarted_) Conclude(*outcome_);
   co_return absl::OkStatus();
+}
+
+// The first mark in it tells how many lie before it; without one it is as many as there are.
+absl::Status ProcessAttachment::TakeReplay(PtyFrame frame) {
+  ProcessMarkScanner scanner(key_.nonce);
+  for (const ProcessMarkScanner::Piece& piece : scanner.Feed(frame.data, frame.offset)) {
+    if (!piece.mark) continue;
+    numbering_.Begin(piece.mark->number);
+    break;
+  }
+  const int64_t first = numbering_.ToApi(frame.offset);
+  if (wanted_ && first > *wanted_) {
+    return MakeError(ErrorReason::ERROR_REASON_REPLAY_GAP,
+                     "output before the first byte still held was asked for",
+                     {.metadata = {{"first_available", std::to_string(first)}}});
+  }
+  next_ = frame.offset;
+  TakeOutput(std::nullopt, frame.data);
+  return absl::OkStatus();
+}
+
+// What was replayed only to be looked at for marks.
+void ProcessAttachment::DropBefore(int64_t wanted) {
+  std::deque<ProcessEvent> kept;
+  for (ProcessEvent& event : events_) {
+    auto* output = std::get_if<ProcessOutput>(&event);
+    if (output != nullptr && output->offset < wanted) {
+      const auto drop = static_cast<size_t>(wanted - output->offset);
+      if (output->data.size() <= drop) continue;
+      output->data.erase(0, drop);
+      output->offset = wanted;
+    }
+    kept.push_back(std::move(event));
+  }
+  events_.swap(kept);
+}
+
+// One past the last output byte that has come, in the API's numbers.
+int64_t ProcessAttachment::ApiEnd() const {
+  return numbering_.ToApi(next_ - static_cast<int64_t>(out_.kept_bytes()));
 }
 
 Task<absl::Status> ProcessAttachment::Restart() {
@@ -230,7 +274,7 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
   switch (frame.kind) {
     case PtyFrame::Kind::kOutput:
       TakeOutput(frame.stream, frame.data);
-      if (outcome_ && marks_ >= (key_.terminal ? 1 : 2)) Conclude(*outcome_);
+      if (Ended()) Conclude(*outcome_);
       return absl::OkStatus();
     case PtyFrame::Kind::kPong:
       if (!pings_.empty()) {
@@ -258,16 +302,21 @@ void ProcessAttachment::TakeOutput(std::optional<StreamId> stream, std::string_v
   next_ += static_cast<int64_t>(bytes.size());
   for (ProcessMarkScanner::Piece& piece : pieces) {
     if (piece.mark) {
-      TakeMark(*piece.mark, piece.offset);
-      continue;
+      TakeMark(*piece.mark);
+    } else {
+      TakeBytes(stream, std::move(piece));
     }
-    end_offset_ = piece.offset + static_cast<int64_t>(piece.data.size());
-    events_.push_back(ProcessOutput{piece.offset, stream, std::move(piece.data)});
   }
 }
 
-void ProcessAttachment::TakeMark(ProcessMark mark, int64_t offset) {
-  (void)offset;
+void ProcessAttachment::TakeBytes(std::optional<StreamId> stream, ProcessMarkScanner::Piece piece) {
+  const int64_t offset = numbering_.ToApi(piece.offset);
+  end_offset_ = std::max(end_offset_, offset + static_cast<int64_t>(piece.data.size()));
+  events_.push_back(ProcessOutput{offset, stream, std::move(piece.data)});
+}
+
+void ProcessAttachment::TakeMark(ProcessMark mark) {
+  numbering_.Take(mark);
   const std::optional<Outcome> outcome = OutcomeOfMark(mark);
   if (!outcome) {  // it runs once more
     outcome_.reset();
@@ -292,8 +341,7 @@ void ProcessAttachment::Conclude(Outcome outcome) {
   over_ = true;
   for (ProcessMarkScanner* scanner : {&out_, &err_}) {
     for (ProcessMarkScanner::Piece& piece : scanner->Finish()) {
-      end_offset_ = piece.offset + static_cast<int64_t>(piece.data.size());
-      events_.push_back(ProcessOutput{piece.offset, std::nullopt, std::move(piece.data)});
+      TakeBytes(std::nullopt, std::move(piece));
     }
   }
   events_.push_back(ProcessExited{std::move(outcome)});
@@ -314,8 +362,11 @@ Task<absl::Status> ProcessAttachment::SendInput(int64_t offset, std::string_view
   const int64_t known = std::min<int64_t>(sent_ - offset, static_cast<int64_t>(bytes.size()));
   bytes.remove_prefix(static_cast<size_t>(known));
   if (bytes.empty()) co_return absl::OkStatus();
+  if (input_ended_) co_return InvalidField("stdin", "comes after its end");
   sent_ += static_cast<int64_t>(bytes.size());
-  CO_RETURN_IF_ERROR(co_await Send(PtyInput(bytes), WebSocketKind::kBinary));
+  std::string frame =
+      key_.terminal ? PtyInput(bytes) : PtyPipeInput(key_.nonce, numbering_.run(), bytes);
+  CO_RETURN_IF_ERROR(co_await Send(std::move(frame), WebSocketKind::kBinary));
   // The daemon handles frames in order: its pong says that the input before it was written.
   pings_.push_back(sent_);
   co_return co_await Send(std::string(kPtyPing), WebSocketKind::kText);
@@ -325,9 +376,8 @@ Task<absl::Status> ProcessAttachment::SendEof() {
   if (key_.terminal) {
     co_return co_await Send(PtyInput(std::string_view(&kEndOfInput, 1)), WebSocketKind::kBinary);
   }
-  co_return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
-                      "this sandbox's daemon cannot end a process's input; use a terminal",
-                      {.metadata = {{"feature", "process.stdin_eof"}}});
+  input_ended_ = true;
+  co_return co_await Send(PtyPipeInput(key_.nonce, numbering_.run(), {}), WebSocketKind::kBinary);
 }
 
 Task<absl::Status> ProcessAttachment::Resize(TerminalSize size) {

@@ -49,7 +49,7 @@ class ProcessAttachment {
   Task<absl::StatusOr<ProcessEvent>> Next();
 
   // `offset`: of the first byte, counted in this attachment. What was taken before is skipped.
-  // Errors: INVALID_ARGUMENT (a hole), SANDBOX_UNREACHABLE.
+  // Errors: INVALID_ARGUMENT (a hole; after the end), SANDBOX_UNREACHABLE.
   Task<absl::Status> SendInput(int64_t offset, std::string_view bytes);
   Task<absl::Status> SendEof();
   Task<absl::Status> Resize(TerminalSize size);
@@ -57,11 +57,17 @@ class ProcessAttachment {
  private:
   Task<absl::Status> Connect(const AttachOptions& options, int64_t since);
   Task<absl::Status> Refused(absl::Status failure);
+  Task<absl::StatusOr<int>> FetchMarks(const PtyState& state);
   Task<absl::Status> AwaitConnected(int64_t since);
+  absl::Status TakeReplay(PtyFrame frame);
+  void DropBefore(int64_t wanted);
+  int64_t ApiEnd() const;
   Task<absl::Status> Restart();
   absl::Status TakeFrame(PtyFrame frame);
   void TakeOutput(std::optional<StreamId> stream, std::string_view bytes);
-  void TakeMark(ProcessMark mark, int64_t offset);
+  void TakeBytes(std::optional<StreamId> stream, ProcessMarkScanner::Piece piece);
+  void TakeMark(ProcessMark mark);
+  bool Ended() const { return outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2); }
   absl::Status TakeEnd();
   void Conclude(Outcome outcome);
   Task<absl::Status> Send(std::string frame, WebSocketKind kind);
@@ -73,14 +79,17 @@ class ProcessAttachment {
   ProcessMarkScanner out_;
   ProcessMarkScanner err_;
   std::deque<ProcessEvent> events_;
-  int64_t next_ = 0;           // number of the next output byte
-  int64_t sent_ = 0;           // input given to the daemon
-  std::deque<int64_t> pings_;  // input that lies before each unanswered ping
-  int marks_ = 0;              // of the present end: a process on pipes tells it on both streams
+  ProcessNumbering numbering_;
+  std::optional<int64_t> wanted_;  // the API's number of the first byte to deliver
+  int64_t next_ = 0;               // the daemon's number of the next output byte
+  int64_t sent_ = 0;               // input given to the daemon
+  std::deque<int64_t> pings_;      // input that lies before each unanswered ping
+  int marks_ = 0;  // of the present end: a process on pipes tells it on both streams
   std::optional<Outcome> outcome_;
   int64_t end_offset_ = 0;
   bool restart_wanted_ = false;
   bool restarted_ = false;
+  bool input_ended_ = false;
   bool over_ = false;
 };
 

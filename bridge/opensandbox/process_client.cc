@@ -134,9 +134,11 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
   CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
                                                    PidScript(folder), &lines));
   (void)code;
+  ProcessNumbering numbering(key.terminal);
+  if (lines.size() > 1) numbering.Begin(static_cast<int>(std::max<int64_t>(0, Number(lines[1]))));
   ProcessInfo info{.process_id = std::move(process_id),
                    .terminal = key.terminal,
-                   .output_offset = state.output_offset};
+                   .output_offset = numbering.ToApi(state.output_offset)};
   if (!lines.empty()) info.pid = std::max<int64_t>(0, Number(lines[0]));
   if (info.pid > 0) {
     info.state = ProcessState::kRunning;

@@ -8,9 +8,20 @@ namespace {
 
 constexpr char kEdge = '\x1e';
 
+std::optional<int> Digits(std::string_view text) {
+  int value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
 std::optional<ProcessMark> ParseTail(std::string_view tail) {
-  // K : DDD \x1e
-  if (tail.size() != 6 || tail[1] != ':' || tail[5] != kEdge) return std::nullopt;
+  // K : DDD : NNNNNN \x1e
+  if (tail.size() != 13 || tail[1] != ':' || tail[5] != ':' || tail[12] != kEdge) {
+    return std::nullopt;
+  }
   ProcessMark mark;
   switch (tail[0]) {
     case 'r':
@@ -28,10 +39,11 @@ std::optional<ProcessMark> ParseTail(std::string_view tail) {
     default:
       return std::nullopt;
   }
-  for (const char c : tail.substr(2, 3)) {
-    if (c < '0' || c > '9') return std::nullopt;
-    mark.value = mark.value * 10 + (c - '0');
-  }
+  const auto value = Digits(tail.substr(2, 3));
+  const auto number = Digits(tail.substr(6, 6));
+  if (!value || !number) return std::nullopt;
+  mark.value = *value;
+  mark.number = *number;
   return mark;
 }
 
@@ -39,8 +51,9 @@ std::optional<ProcessMark> ParseTail(std::string_view tail) {
 
 std::string FormatProcessMark(std::string_view nonce, ProcessMark mark) {
   constexpr char kLetters[] = {'r', 'e', 's', 'f'};
-  char tail[8];
-  snprintf(tail, sizeof(tail), "%c:%03d", kLetters[static_cast<int>(mark.kind)], mark.value);
+  char tail[32];
+  snprintf(tail, sizeof(tail), "%c:%03d:%06d", kLetters[static_cast<int>(mark.kind)], mark.value,
+           mark.number);
   return kEdge + std::string(nonce) + ":" + tail + kEdge;
 }
 
@@ -113,6 +126,16 @@ void ProcessMarkScanner::Emit(std::string_view bytes, std::vector<Piece>* pieces
     pieces->push_back({std::string(bytes), std::nullopt, offset_});
   }
   offset_ += static_cast<int64_t>(bytes.size());
+}
+
+void ProcessNumbering::Begin(int marks) {
+  marks_ = marks;
+  hidden_ = HiddenBytes(marks);
+}
+
+void ProcessNumbering::Take(const ProcessMark& mark) {
+  marks_ = std::max(marks_, mark.number + 1);
+  hidden_ += static_cast<int64_t>(kProcessMarkBytes);
 }
 
 }  // namespace bridge

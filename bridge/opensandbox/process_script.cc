@@ -57,6 +57,27 @@ std::string ChangeUser(const StockUser& user) {
   return script;
 }
 
+// Gives the program what the bridge sends: frames "\nNONCE RUN LENGTH\n" and that many bytes; a
+// length of 0 is the end of input. What is for another run, or comes after the end, is thrown away.
+// Signals to the group are for the program. Not every `head` leaves what is behind its last byte.
+constexpr char kFeeder[] = R"(feed() {
+  trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE
+  o=1
+  while IFS=' ' read -r k r c; do
+    [ "$k" = "$n" ] || continue
+    if [ "$r" != "$1" ]; then $T "$c" >/dev/null
+    elif [ "$c" = 0 ]; then o=; exec >/dev/null
+    else $T "$c"; fi
+  done
+}
+slow() { dd bs=1 count="$1" 2>/dev/null; }
+T='head -c'
+x=$(printf 'ab' | { head -c 1 >/dev/null 2>&1; cat; })
+[ "$x" = b ] || T=slow
+mkfifo -m 600 "$d/i" 2>/dev/null
+exec 4<&0
+)";
+
 }  // namespace
 
 std::string ProcessFolder(std::string_view scratch, std::string_view nonce) {
@@ -71,28 +92,41 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
     script += "stty rows " + std::to_string(spec.terminal->rows) + " cols " +
               std::to_string(spec.terminal->columns) + " 2>/dev/null\n";
   }
-  script += "d=" + ShellQuote(folder) + "\nn=" + std::string(nonce) +
-            "\nmkdir -m 711 \"$d\" 2>/dev/null; mkfifo -m 600 \"$d/c\" 2>/dev/null\n"
-            "exec 3>&2 2>\"$d/m\"\n"
-            "trap : HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU\n"
-            "mark() { printf '\\036%s:%s:%03d\\036' \"$n\" \"$1\" \"$2\"";
+  script +=
+      "d=" + ShellQuote(folder) + "\nn=" + std::string(nonce) +
+      "\nmkdir -m 711 \"$d\" 2>/dev/null; mkfifo -m 600 \"$d/c\" 2>/dev/null\n"
+      "exec 3>&2 2>\"$d/m\"\n"
+      "trap : HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU\n"
+      // How many marks there are is written after they were printed, in place, so that a reader
+      // finds one number or the other.
+      "N=0; [ ! -e \"$d/n\" ] || read -r N <\"$d/n\"; N=$((10#0$N))\n"
+      "mark() { M=$(printf '\\036%s:%s:%03d:%06d\\036' \"$n\" \"$1\" \"$2\" \"$N\"); printf %s "
+      "\"$M\"";
   // Pipes are two streams, and the end of both must be known.
-  if (!spec.terminal) script += "; printf '\\036%s:%s:%03d\\036' \"$n\" \"$1\" \"$2\" >&3";
-  script += "; }\n" + Exports(spec, user) +
-            // What the daemon starts ignores SIGINT, and only `env` can undo that.
-            "E=\nenv --default-signal=INT true 2>/dev/null && E='env --default-signal=INT,QUIT'\n"
-            "U=\nwhile :; do\n  : >\"$d/m\"; rm -f \"$d/f\"\n  (\n  exec 2>&3 3>&-\n" +
-            ChangeUser(user) + Checks(spec) +
-            "  echo \"$BASHPID\" >\"$d/p\"\n  cp \"$d/p\" \"$d/s\"\n  exec $E $U" + Program(spec) +
-            "\n  )\n  s=$?\n  rm -f \"$d/p\"\n"
-            "  [ -e \"$d/s\" ] || : >\"$d/s\"\n" +
-            // Lets the daemon empty both pipes first, so that the marks come last in its numbering.
-            std::string(spec.terminal ? "" : "  sleep 0.03 2>/dev/null\n") +
-            "  if [ -e \"$d/f\" ]; then mark f \"$s\"\n"
-            "  elif [ \"$s\" -gt 128 ] && [ -s \"$d/m\" ]; then mark s $((s-128))\n"
-            "  else mark e \"$s\"; fi\n"
-            "  a=; while [ \"$a\" != r ]; do read -r a <\"$d/c\" || sleep 1; done\n"
-            "  mark r 0\ndone\n";
+  if (!spec.terminal) script += "; printf %s \"$M\" >&3";
+  script += "; N=$((N+1)); printf '%06d\\n' \"$N\" 1<>\"$d/n\"; }\n";
+  if (!spec.terminal) script += kFeeder;
+  script +=
+      Exports(spec, user) +
+      // What the daemon starts ignores SIGINT, and only `env` can undo that.
+      "E=\nenv --default-signal=INT true 2>/dev/null && E='env --default-signal=INT,QUIT'\n"
+      "U=\nwhile :; do\n  : >\"$d/m\"; rm -f \"$d/f\"\n" +
+      std::string(
+          spec.terminal ? "" : "  feed $(((N+1)/2)) <&4 >\"$d/i\" 2>/dev/null 3>&- &\n  F=$!\n") +
+      "  (\n  exec 2>&3 3>&-\n" + std::string(spec.terminal ? "" : "  exec <\"$d/i\" 4<&-\n") +
+      ChangeUser(user) + Checks(spec) +
+      "  echo \"$BASHPID\" >\"$d/p\"\n  cp \"$d/p\" \"$d/s\"\n  exec $E $U" + Program(spec) +
+      "\n  )\n  s=$?\n  rm -f \"$d/p\"\n"
+      "  [ -e \"$d/s\" ] || : >\"$d/s\"\n" +
+      // Lets the daemon empty both pipes first, so that the marks come last in its numbering.
+      std::string(spec.terminal ? "" : "  sleep 0.03 2>/dev/null\n") +
+      "  if [ -e \"$d/f\" ]; then mark f \"$s\"\n"
+      "  elif [ \"$s\" -gt 128 ] && [ -s \"$d/m\" ]; then mark s $((s-128))\n"
+      "  else mark e \"$s\"; fi\n" +
+      // Not before: its end would be told where the program's is.
+      std::string(spec.terminal ? "" : "  kill -9 \"$F\" 2>/dev/null; wait \"$F\"\n") +
+      "  a=; while [ \"$a\" != r ]; do read -r a <\"$d/c\" || sleep 1; done\n"
+      "  mark r 0\ndone\n";
   return script;
 }
 
@@ -114,7 +148,9 @@ std::string AwaitStartScript(std::string_view folder) {
 }
 
 std::string PidScript(std::string_view folder) {
-  return "cat " + ShellQuote(std::string(folder) + "/p") + " 2>/dev/null\n";
+  return "d=" + ShellQuote(folder) +
+         "\np=0; c=0\n[ ! -e \"$d/p\" ] || read -r p <\"$d/p\"\n"
+         "[ ! -e \"$d/n\" ] || read -r c <\"$d/n\"\necho \"${p:-0}\"; echo \"${c:-0}\"\n";
 }
 
 std::string SignalProcessScript(std::string_view folder, int signal, bool group) {

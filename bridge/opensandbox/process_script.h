@@ -7,7 +7,8 @@
 // functions.
 //
 // Its folder holds: "id" the process id, "p" the program's pid while it runs, "s" the last pid, "c"
-// a pipe on which a line makes it run once more, "m" what the shell says of a death by signal.
+// a pipe on which a line makes it run once more, "m" what the shell says of a death by signal, "n"
+// how many markers were printed, and without a terminal "i" the program's input.
 #pragma once
 
 #include <string>
@@ -32,7 +33,7 @@ std::string RestartScript(std::string_view folder);
 // Waits until the program was started for the first time (at most about a second) and prints its
 // pid.
 std::string AwaitStartScript(std::string_view folder);
-// Prints the pid while the program runs.
+// Prints two lines: the pid, 0 unless the program runs, and how many markers were printed.
 std::string PidScript(std::string_view folder);
 // To the program, or to every member of its session's group but the wrapper. Exit 3: nobody there.
 std::string SignalProcessScript(std::string_view folder, int signal, bool group);

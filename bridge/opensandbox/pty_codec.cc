@@ -80,6 +80,12 @@ std::string PtyInput(std::string_view bytes) {
   return frame;
 }
 
+std::string PtyPipeInput(std::string_view nonce, int run, std::string_view bytes) {
+  std::string frame = "\n" + std::string(nonce) + " " + std::to_string(run) + " " +
+                      std::to_string(bytes.size()) + "\n";
+  return PtyInput(frame.append(bytes));
+}
+
 std::string PtyResize(TerminalSize size) {
   return "{\"type\":\"resize\",\"cols\":" + std::to_string(size.columns) +
          ",\"rows\":" + std::to_string(size.rows) + "}";

@@ -31,6 +31,9 @@ struct PtyFrame {
 absl::StatusOr<PtyFrame> ParsePtyFrame(WebSocketMessage message);
 
 std::string PtyInput(std::string_view bytes);
+// Input of a process on pipes, as its wrapper takes it (process_script.cc): for one run of it.
+// Empty: the end of input.
+std::string PtyPipeInput(std::string_view nonce, int run, std::string_view bytes);
 std::string PtyResize(TerminalSize size);
 inline constexpr std::string_view kPtyPing = "{\"type\":\"ping\"}";
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bridge/base/error.h"
+#include "bridge/base/sha256.h"
 #include "tests/fakes/execd_process.h"
 #include "tests/opensandbox/exec_fixture.h"
 
@@ -92,7 +93,7 @@ class Processes : public ::testing::TestWithParam<const char*> {
       seen->attached = *attached;
       seen->next = attached->offset;
     } else if (const auto* output = std::get_if<ProcessOutput>(&event)) {
-      EXPECT_GE(output->offset, seen->next);
+      EXPECT_EQ(output->offset, seen->next);
       seen->next = output->offset + static_cast<int64_t>(output->data.size());
       seen->merged += output->data;
       if (output->stream) {
@@ -168,6 +169,76 @@ TEST_P(Processes, RunsAgainOnlyWhenAsked) {
   EXPECT_EQ(again.merged, "run\n");
   EXPECT_EQ(again.outcome, Outcome(ExitCode{3}));
   EXPECT_EQ(Attach(id, {.offset = 0}).merged, "run\nrun\n");
+  // The numbers have no hole between the runs, wherever one begins.
+  EXPECT_EQ(Attach(id, {.offset = 4}).merged, "run\n");
+  EXPECT_EQ(Attach(id, {.offset = 6}).merged, "n\n");
+  EXPECT_EQ(Attach(id, {.offset = 8}).merged, "");
+  EXPECT_EQ(ReasonOf(Attach(id, {.offset = 9}).status), R::ERROR_REASON_INVALID_ARGUMENT);
+  const auto info = RunTask(bench.loop, [&] { return processes.Get({}, {"box", ""}, id); });
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->output_offset, 8);
+}
+
+TEST_P(Processes, NumbersHaveNoHolesOnTerminals) {
+  const std::string id = Start({.shell = "printf 12345", .terminal = TerminalSize{}});
+  EXPECT_EQ(Attach(id, {.offset = 0}).merged, "12345");
+  for (int run = 2; run < 5; ++run) {
+    const Seen again = Attach(id, {.restart_if_exited = true});
+    ASSERT_TRUE(again.status.ok()) << again.status;
+    EXPECT_EQ(again.attached.offset, 5 * (run - 1));
+    EXPECT_EQ(again.next, 5 * run);
+  }
+  EXPECT_EQ(Attach(id, {.offset = 12}).merged, "34512345");
+}
+
+TEST_P(Processes, InputEndsOnPipes) {
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  std::string input;
+  while (input.size() < 200'000) input += all;
+  const std::string id = Start({.argv = {"sh", "-c", "sha256sum; cat; echo end"}});
+  const Seen seen = RunTask(bench.loop, [&]() -> Task<Seen> {
+    Seen got;
+    auto attachment = co_await processes.Attach(bench.context, bench.box, id, {.offset = 0});
+    got.status = attachment.status();
+    if (!attachment.ok()) co_return got;
+    for (size_t at = 0; at < input.size(); at += 70'000) {
+      got.status =
+          co_await (*attachment)->SendInput(static_cast<int64_t>(at), input.substr(at, 70'000));
+      if (!got.status.ok()) co_return got;
+    }
+    got.status = co_await (*attachment)->SendEof();
+    const absl::Status late =
+        co_await (*attachment)->SendInput(static_cast<int64_t>(input.size()), "late");
+    EXPECT_EQ(ReasonOf(late), R::ERROR_REASON_INVALID_ARGUMENT) << late;
+    while (got.status.ok() && !got.drained) {
+      absl::StatusOr<ProcessEvent> event = co_await (*attachment)->Next();
+      got.status = event.status();
+      if (event.ok()) Take(*event, &got);
+    }
+    co_return got;
+  });
+  ASSERT_TRUE(seen.status.ok()) << seen.status;
+  Sha256 digest;
+  digest.Update(input);
+  EXPECT_EQ(seen.out, digest.FinishHex() + "  -\nend\n");
+  EXPECT_EQ(seen.taken, static_cast<int64_t>(input.size()));
+  EXPECT_EQ(seen.outcome, Outcome(ExitCode{0}));
+}
+
+TEST_P(Processes, SignalsOfTheGroupLeaveTheInputAlone) {
+  const std::string id =
+      Start({.shell = "trap 'echo got' TERM USR1 HUP; echo on; while :; do "
+                      "if read -r a; then echo \"<$a>\"; else sleep 0.05; fi; done"});
+  const Seen seen = Attach(id, {.offset = 0}, "", "on\n");
+  ASSERT_TRUE(seen.status.ok()) << seen.status;
+  for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
+    const absl::Status sent = RunTask(bench.loop, [&] {
+      return processes.Signal({}, {"box", ""}, id, {signal, /*group=*/true});
+    });
+    EXPECT_TRUE(sent.ok()) << sent;
+  }
+  EXPECT_THAT(Attach(id, {.offset = 0}, "after\n", "<after>").merged, HasSubstr("<after>"));
 }
 
 TEST_P(Processes, InputIsTakenAndAcknowledged) {

@@ -39,7 +39,9 @@ std::string Scan(const std::vector<std::string_view>& pieces, int64_t offset = 0
 }
 
 TEST(ProcessMark, HasAFixedLength) {
-  EXPECT_EQ(FormatProcessMark(kNonce, {Kind::kExited, 7}), "\x1e" + kNonce + ":e:007\x1e");
+  EXPECT_EQ(FormatProcessMark(kNonce, {Kind::kExited, 7}), "\x1e" + kNonce + ":e:007:000000\x1e");
+  EXPECT_EQ(FormatProcessMark(kNonce, {Kind::kStarted, 0, 123}),
+            "\x1e" + kNonce + ":r:000:000123\x1e");
   EXPECT_EQ(FormatProcessMark(kNonce, {Kind::kSignal, 9}).size(), kProcessMarkBytes);
 }
 
@@ -62,6 +64,27 @@ TEST(ProcessMarkScanner, WhatOnlyLooksLikeAMarkIsOutput) {
         "\x1e" + std::string(32, 'f') + ":e:007\x1e", std::string(100, '\x1e')}) {
     EXPECT_EQ(Scan({text}), text);
   }
+}
+
+TEST(ProcessNumbering, LeavesMarksOut) {
+  constexpr int64_t kMark = kProcessMarkBytes;
+  ProcessNumbering terminal(true);
+  EXPECT_EQ(terminal.ToApi(10), 10);
+  EXPECT_EQ(terminal.run(), 0);
+  terminal.Take({Kind::kExited, 0, 0});
+  EXPECT_EQ(terminal.ToApi(10 + kMark), 10);
+  EXPECT_EQ(terminal.run(), 1) << "the next one";
+  terminal.Take({Kind::kStarted, 0, 1});
+  EXPECT_EQ(terminal.ToApi(10 + 2 * kMark), 10);
+  EXPECT_EQ(terminal.run(), 1);
+  ProcessNumbering pipes(false);
+  pipes.Begin(2);
+  EXPECT_EQ(pipes.ToApi(10 + 4 * kMark), 10);
+  EXPECT_EQ(pipes.run(), 1);
+  pipes.Take({Kind::kExited, 0, 2});
+  pipes.Take({Kind::kExited, 0, 2});
+  EXPECT_EQ(pipes.ToApi(10 + 6 * kMark), 10);
+  EXPECT_EQ(pipes.marks(), 3);
 }
 
 TEST(OutcomeOfMark, EachKind) {

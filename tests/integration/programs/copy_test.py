@@ -63,18 +63,32 @@ def look(root: Path) -> dict[str, tuple[str, int, bytes]]:
 
 def test_a_tree_goes_in_and_comes_back(sbx: Sbx, sandbox: str, tree: Path, tmp_path: Path) -> None:
     assert sbx.json("cp", "-r", str(tree), f"{sandbox}:/tmp") == {
-        "files": 5, "unchanged": 0, "directories": 3, "links": 3,
-        "bytes": len(RANDOM) + 4 + 10 + 1, "failed": 0}
-    assert inside(sbx, sandbox, "cd /tmp/tree; stat -c %a run secret sub; readlink link dangling sub/up"
-                  ) == "750\n400\n2755\nsub/a b$c\n/no/such/place\n..\n"
-    assert inside(sbx, sandbox, "sha256sum < /tmp/tree/big").split()[0] == hashlib.sha256(RANDOM).hexdigest()
+        "files": 5,
+        "unchanged": 0,
+        "directories": 3,
+        "links": 3,
+        "bytes": len(RANDOM) + 4 + 10 + 1,
+        "failed": 0,
+    }
+    assert (
+        inside(
+            sbx, sandbox, "cd /tmp/tree; stat -c %a run secret sub; readlink link dangling sub/up"
+        )
+        == "750\n400\n2755\nsub/a b$c\n/no/such/place\n..\n"
+    )
+    assert (
+        inside(sbx, sandbox, "sha256sum < /tmp/tree/big").split()[0]
+        == hashlib.sha256(RANDOM).hexdigest()
+    )
     back = tmp_path / "back"
     assert sbx.json("cp", "-r", f"{sandbox}:/tmp/tree", str(back))["failed"] == 0
     assert look(back) == look(tree)
     assert int((back / "big").stat().st_mtime) == int((tree / "big").stat().st_mtime)
 
 
-def test_done_again_only_what_differs_is_copied(sbx: Sbx, sandbox: str, tree: Path, tmp_path: Path) -> None:
+def test_done_again_only_what_differs_is_copied(
+    sbx: Sbx, sandbox: str, tree: Path, tmp_path: Path
+) -> None:
     sbx.text("cp", "-r", str(tree), f"{sandbox}:/tmp")
     (tree / "run").write_bytes(b"#!/bin/bash\n")
     (tree / "secret").chmod(0o600)
@@ -95,15 +109,24 @@ def test_single_files_and_where_they_go(sbx: Sbx, sandbox: str, tmp_path: Path) 
     assert inside(sbx, sandbox, "cat /tmp/name") == "one"
     sbx.text("cp", str(tmp_path / "f"), f"{sandbox}:/tmp")
     assert inside(sbx, sandbox, "cat /tmp/f") == "one"
-    for wrong in ([str(tmp_path / "f"), f"{sandbox}:/tmp/none/"], [f"{sandbox}:/tmp/f", "none/"],
-                  [f"{sandbox}:/tmp/none", str(tmp_path)], [str(tmp_path / "none"), f"{sandbox}:/tmp"],
-                  [str(tmp_path), f"{sandbox}:/tmp"], [f"{sandbox}:/tmp", str(tmp_path)],
-                  [f"{sandbox}:/dev/null", str(tmp_path)]):
+    for wrong in (
+        [str(tmp_path / "f"), f"{sandbox}:/tmp/none/"],
+        [f"{sandbox}:/tmp/f", "none/"],
+        [f"{sandbox}:/tmp/none", str(tmp_path)],
+        [str(tmp_path / "none"), f"{sandbox}:/tmp"],
+        [str(tmp_path), f"{sandbox}:/tmp"],
+        [f"{sandbox}:/tmp", str(tmp_path)],
+        [f"{sandbox}:/dev/null", str(tmp_path)],
+    ):
         ran = sbx.run("cp", *wrong)
         assert ran.returncode == 1, wrong
         assert ran.stderr != b""
-    for usage in (["a", "b"], [f"{sandbox}:/a", f"{sandbox}:/b"], ["a", f"{sandbox}:relative"],
-                  ["-", "x", f"{sandbox}:/tmp"]):
+    for usage in (
+        ["a", "b"],
+        [f"{sandbox}:/a", f"{sandbox}:/b"],
+        ["a", f"{sandbox}:relative"],
+        ["-", "x", f"{sandbox}:/tmp"],
+    ):
         assert sbx.run("cp", *usage).returncode == 2, usage
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f"]
 
@@ -113,14 +136,20 @@ def test_streams(sbx: Sbx, sandbox: str) -> None:
     ran = sbx.run("cp", f"{sandbox}:/tmp/in", "-")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert ran.stdout == RANDOM
-    assert sbx.run("cp", f"{sandbox}:/proc/version", "-").stdout == inside(
-        sbx, sandbox, "cat /proc/version").encode()
+    assert (
+        sbx.run("cp", f"{sandbox}:/proc/version", "-").stdout
+        == inside(sbx, sandbox, "cat /proc/version").encode()
+    )
     assert sbx.run("cp", f"{sandbox}:/tmp", "-").returncode == 1
 
 
 def test_links_are_never_written_through(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
-    inside(sbx, sandbox, "mkdir -p /tmp/t/d /tmp/victim; ln -s /tmp/victim /tmp/t/d/out; echo v > /tmp/victim/f;"
-           "ln -s /tmp/victim/f /tmp/t/to-file")
+    inside(
+        sbx,
+        sandbox,
+        "mkdir -p /tmp/t/d /tmp/victim; ln -s /tmp/victim /tmp/t/d/out; echo v > /tmp/victim/f;"
+        "ln -s /tmp/victim/f /tmp/t/to-file",
+    )
     (tmp_path / "t/d/out").mkdir(parents=True)
     (tmp_path / "t/d/out/f").write_bytes(b"evil")
     (tmp_path / "t/to-file").write_bytes(b"evil")
@@ -133,7 +162,11 @@ def test_links_are_never_written_through(sbx: Sbx, sandbox: str, tmp_path: Path)
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "f").write_bytes(b"mine")
-    inside(sbx, sandbox, "rm -rf /tmp/t; mkdir -p /tmp/t/d; echo evil > /tmp/t/d/f; echo evil > /tmp/t/g")
+    inside(
+        sbx,
+        sandbox,
+        "rm -rf /tmp/t; mkdir -p /tmp/t/d; echo evil > /tmp/t/d/f; echo evil > /tmp/t/g",
+    )
     here = tmp_path / "here"
     here.mkdir()
     (here / "d").symlink_to(victim)
@@ -170,8 +203,12 @@ def test_an_interrupted_download_goes_on(sbx: Sbx, sandbox: str, tmp_path: Path)
 
 def test_an_interrupted_upload_leaves_nothing(sbx: Sbx, sandbox: str) -> None:
     reader, writer = os.pipe()
-    running = subprocess.Popen([os.environ["SBX_BINARY"], "cp", "-", f"{sandbox}:/tmp/never"], stdin=reader,
-                               stderr=subprocess.PIPE, env=os.environ | sbx.environment())
+    running = subprocess.Popen(
+        [os.environ["SBX_BINARY"], "cp", "-", f"{sandbox}:/tmp/never"],
+        stdin=reader,
+        stderr=subprocess.PIPE,
+        env=os.environ | sbx.environment(),
+    )
     os.close(reader)
     os.write(writer, b"x" * 60_000)
     unread = bytearray(4)
@@ -185,8 +222,10 @@ def test_an_interrupted_upload_leaves_nothing(sbx: Sbx, sandbox: str) -> None:
     _, errors = running.communicate(timeout=60)
     os.close(writer)
     assert running.returncode == 130, errors
-    eventually(lambda: inside(sbx, sandbox, "ls -A /tmp | grep -c -e never -e tmp$ || true") == "0\n",
-               "nothing is left behind")
+    eventually(
+        lambda: inside(sbx, sandbox, "ls -A /tmp | grep -c -e never -e tmp$ || true") == "0\n",
+        "nothing is left behind",
+    )
 
 
 def test_a_progress_bar_on_a_terminal_only(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
@@ -194,9 +233,13 @@ def test_a_progress_bar_on_a_terminal_only(sbx: Sbx, sandbox: str, tmp_path: Pat
     ran = sbx.run("cp", str(tmp_path / "f"), f"{sandbox}:/tmp/f")
     assert (ran.stdout, ran.stderr) == (b"1 file copied, 2.9 MiB\n", b"")
     master, slave = pty.openpty()
-    running = subprocess.Popen([os.environ["SBX_BINARY"], "cp", str(tmp_path / "f"), f"{sandbox}:/tmp/g"],
-                               stdin=slave, stdout=subprocess.PIPE, stderr=slave,
-                               env=os.environ | sbx.environment())
+    running = subprocess.Popen(
+        [os.environ["SBX_BINARY"], "cp", str(tmp_path / "f"), f"{sandbox}:/tmp/g"],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env=os.environ | sbx.environment(),
+    )
     os.close(slave)
     out, _ = running.communicate(timeout=60)
     screen = os.read(master, 65536)

@@ -25,16 +25,21 @@ PATIENCE_SECONDS = 40.0
 
 
 class Terminal:
-    """The built sbx on a terminal of 30 × 100."""
+    """The built sbx on a terminal of 30 rows and 100 columns."""
 
     def __init__(self, sbx: Sbx, *args: str) -> None:
         self.master, self.slave = pty.openpty()
         self.resize(30, 100)
         self.before = termios.tcgetattr(self.slave)
         self.process = subprocess.Popen(
-            [os.environ["SBX_BINARY"], *args], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            env=os.environ | sbx.environment() | {"TERM": "xterm-mono"}, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            [os.environ["SBX_BINARY"], *args],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            env=os.environ | sbx.environment() | {"TERM": "xterm-mono"},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
         self.screen = ""
 
     def resize(self, rows: int, columns: int) -> None:
@@ -47,10 +52,12 @@ class Terminal:
         """Reads until the screen has the pattern, and forgets everything up to its end."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not (found := re.search(pattern, self.screen)):
-            ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select(
+                [self.master], [], [], max(0.0, deadline - time.monotonic())
+            )
             assert ready, f"no {pattern!r} in {self.screen!r}"
             self.screen += os.read(self.master, 65536).decode(errors="replace")
-        self.screen = self.screen[found.end():]
+        self.screen = self.screen[found.end() :]
         return found.group(0)
 
     def wait(self) -> int:
@@ -143,9 +150,13 @@ def test_the_window_is_followed(sandbox: str, shell: Any) -> None:
     terminal.until(r"11 55\r\n")
 
 
-@pytest.mark.parametrize(("line", "code"), [
-    (["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -TERM $$"], 143), (["no-such-program"], 127)])
-def test_a_command_instead_of_the_shell(sandbox: str, shell: Any, line: list[str], code: int) -> None:
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [(["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -TERM $$"], 143), (["no-such-program"], 127)],
+)
+def test_a_command_instead_of_the_shell(
+    sandbox: str, shell: Any, line: list[str], code: int
+) -> None:
     terminal = shell(sandbox, "--", *line, prompt="")
     assert terminal.wait() == code
     assert terminal.restored()
@@ -165,8 +176,10 @@ def test_tilde_dot_leaves_and_ends_it(sbx: Sbx, sandbox: str, shell: Any) -> Non
     assert terminal.wait() == 125
     assert terminal.restored()
     pattern = "[s]leep 12345"
-    eventually(lambda: sbx.run("exec", sandbox, "-c", f"pgrep -f '{pattern}'").returncode == 1,
-               "the process is gone")
+    eventually(
+        lambda: sbx.run("exec", sandbox, "-c", f"pgrep -f '{pattern}'").returncode == 1,
+        "the process is gone",
+    )
 
 
 def test_kept_and_come_back_to(sandbox: str, shell: Any) -> None:
