@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the plugin's process share: the local OpenSandbox, a bridge in front of it, and the
-plugin with its own bridge ("own") or as a client of that one ("remote")."""
+"""What the tests of the plugin's process share: the local OpenSandbox, a bridge in front of it, and
+the plugin with its own bridge ("own") or as a client of that one ("remote")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from epp_host import Plugin, Server  # noqa: E402
+from epp_host import Plugin, Server
 
 API_KEY = "epp-test-key-0123456789"
 TOKEN = "epp-test-token-0123456789"
@@ -56,6 +56,11 @@ def config(mode: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     if mode == "own":
         return {"base_url": request.getfixturevalue("opensandbox"), "api_key": API_KEY}
     return {"bridge_address": request.getfixturevalue("bridge")}
+
+
+def settings(config: dict[str, Any]) -> dict[str, str]:
+    """The same as variables of the host's environment."""
+    return {f"ABX_OPENSANDBOX_{name.upper()}": str(value) for name, value in config.items()}
 
 
 Spawn = Callable[..., Plugin]
@@ -151,8 +156,19 @@ class SlowOpenSandbox:
                 with outer._changed:
                     alive = parts[-1] in outer._alive
                 if parts[-1] == "sandboxes":
-                    self.reply(200, {"items": [], "pagination": {"page": 1, "pageSize": 20, "totalItems": 0,
-                                                                 "totalPages": 0, "hasNextPage": False}})
+                    self.reply(
+                        200,
+                        {
+                            "items": [],
+                            "pagination": {
+                                "page": 1,
+                                "pageSize": 20,
+                                "totalItems": 0,
+                                "totalPages": 0,
+                                "hasNextPage": False,
+                            },
+                        },
+                    )
                 elif alive:
                     self.reply(200, self.record(parts[-1]))
                 else:
@@ -180,7 +196,9 @@ class SlowOpenSandbox:
 
     def wait_for_delete(self, sandbox_id: str, timeout: float) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: sandbox_id in self._deleted, timeout), "not deleted"
+            assert self._changed.wait_for(
+                lambda: sandbox_id in self._deleted, timeout
+            ), "not deleted"
 
     def stop(self) -> None:
         self._server.shutdown()
