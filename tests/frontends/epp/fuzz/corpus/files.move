@@ -1,0 +1,2 @@
+ÿ{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocol": "epp/1", "config": {"base_url": "http://h/v1", "image_aliases": "a=b,c=d", "entrypoint": "sh -c 'x y'", "network_policy": "{\"defaultAction\":\"deny\",\"egress\":[]}", "ready_timeout": "90", "use_server_proxy": "yes"}, "core": {"http_timeout": Infinity}}}
+{"jsonrpc": "2.0", "id": 2, "method": "files.move", "params": {"sandbox_id": "s", "source": "/a", "destination": "/b"}}
