@@ -18,8 +18,7 @@ TEST(Sha256, KnownDigests) {
 TEST(Sha256, PiecesAreTheWhole) {
   Sha256 pieces;
   for (const char* piece : {"a", "", "b", "c"}) pieces.Update(piece);
-  EXPECT_EQ(pieces.FinishHex(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(pieces.FinishHex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 }  // namespace

@@ -152,9 +152,9 @@ class World:
 
     def _await_daemon(self, endpoint: str) -> None:
         for _ in range(600):
-            with contextlib.suppress(OSError):
-                with urllib.request.urlopen(f"http://{endpoint}/ping"):  # raises unless 2xx
-                    return
+            # It raises unless the answer is 2xx.
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{endpoint}/ping"):
+                return
             time.sleep(0.05)
         raise RuntimeError("the sandbox's daemon did not answer")
 

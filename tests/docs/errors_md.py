@@ -11,6 +11,7 @@ provider's failures.py, whose table is read without importing it.
 import ast
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 HEAD = """\
@@ -88,8 +89,7 @@ def rows_of(program: str) -> list[Row]:
 
 def failures_of(path: str) -> dict[str, Python]:
     """The constants of failures.py that TABLE is made of, evaluated as literals."""
-    with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     names: dict[str, object] = {}
     planes: dict[str, str] = {}
     table: ast.Dict | None = None
@@ -114,10 +114,10 @@ def failures_of(path: str) -> dict[str, Python]:
         return names[node.id]
 
     found = {}
-    for key, call in zip(table.keys, table.values):
+    for key, call in zip(table.keys, table.values, strict=False):
         if not isinstance(key, ast.Constant):
             continue  # BRIDGE_UNREACHABLE: the client's own word
-        fields = dict(zip(("code", "status", "plane", "retryable"), map(value, call.args)))
+        fields = dict(zip(("code", "status", "plane", "retryable"), map(value, call.args), strict=False))
         fields.update({keyword.arg: value(keyword.value) for keyword in call.keywords})
         found[key.value] = Python(**{"retryable": False, **fields})
     return found
@@ -178,14 +178,13 @@ def main(arguments: list[str]) -> int:
     if len(arguments) == 2:
         print(page, end="")
         return 0
-    with open(arguments[3], encoding="utf-8") as file:
-        if file.read() != page:
-            print(
-                f"{arguments[3]} is not current: bazel run //tests/docs:errors_md > docs/errors.md",
-                file=sys.stderr,
-            )
-            return 1
-    return 0
+    if Path(arguments[3]).read_text(encoding="utf-8") == page:
+        return 0
+    print(
+        f"{arguments[3]} is not current: bazel run //tests/docs:errors_md > docs/errors.md",
+        file=sys.stderr,
+    )
+    return 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules between the three tables find what they are for."""
 
-import os
 import sys
 import unittest
+from pathlib import Path
 
-sys.path.insert(0, os.path.join(os.getcwd(), "tests/docs"))
-from errors_md import Python, Row, failures_of, page_of, problems_of  # noqa: E402
+sys.path.insert(0, str(Path.cwd() / "tests/docs"))
+from errors_md import Python, Row, failures_of, page_of, problems_of
 
 RUNTIME = Python("AGENT_RUNTIME_ERROR", 502, "SandboxUnreachable", False)
 

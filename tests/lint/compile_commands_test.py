@@ -7,7 +7,8 @@ from pathlib import Path
 
 import compile_commands
 
-ARGUMENTS = ["/usr/bin/clang-19", "-Wall", "-fcolor-diagnostics", "-MD", "-MF", "bazel-out/k8/bin/b/_objs/x/x.pic.d",
+ARGUMENTS = ["/usr/bin/clang-19", "-Wall", "-fcolor-diagnostics", "-MD",
+             "-MF", "bazel-out/k8/bin/b/_objs/x/x.pic.d",
              "-frandom-seed=bazel-out/k8/bin/b/_objs/x/x.pic.o", "-fPIC", "-iquote", ".",
              "-std=c++20", '-D__DATE__="redacted"', "-c", "b/x.cc", "-o",
              "bazel-out/k8/bin/b/_objs/x/x.pic.o"]
