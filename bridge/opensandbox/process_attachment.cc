@@ -377,7 +377,8 @@ Task<absl::Status> ProcessAttachment::SendEof() {
     co_return co_await Send(PtyInput(std::string_view(&kEndOfInput, 1)), WebSocketKind::kBinary);
   }
   input_ended_ = true;
-  co_return co_await Send(PtyPipeInput(key_.nonce, numbering_.run(), {}), WebSocketKind::kBinary);
+  const std::string end = PtyPipeInput(key_.nonce, numbering_.run(), {});
+  co_return co_await Send(end, WebSocketKind::kBinary);
 }
 
 Task<absl::Status> ProcessAttachment::Resize(TerminalSize size) {

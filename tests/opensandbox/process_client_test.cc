@@ -199,7 +199,8 @@ TEST_P(Processes, InputEndsOnPipes) {
   const std::string id = Start({.argv = {"sh", "-c", "sha256sum; cat; echo end"}});
   const Seen seen = RunTask(bench.loop, [&]() -> Task<Seen> {
     Seen got;
-    auto attachment = co_await processes.Attach(bench.context, bench.box, id, {.offset = 0});
+    const AttachOptions from_start{.offset = 0};
+    auto attachment = co_await processes.Attach(bench.context, bench.box, id, from_start);
     got.status = attachment.status();
     if (!attachment.ok()) co_return got;
     for (size_t at = 0; at < input.size(); at += 70'000) {

@@ -289,15 +289,15 @@ TEST_P(ServersAnswer, IsNotTakenForTheDaemons) {
       MakeError(R::ERROR_REASON_SANDBOX_NOT_RUNNING, "ended", {.metadata = {{"state", "Failed"}}}));
   const auto start = [&bench] {
     return RunTask(bench.loop, [&]() -> Task<absl::Status> {
-      const auto code =
-          co_await RunScript(bench.daemon, {}, bench.directory.daemon(), "true", nullptr);
+      const auto code = co_await RunScript(bench.daemon, CallContext(), bench.directory.daemon(),
+                                           "true", nullptr);
       co_return code.status();
     });
   };
   const auto status = [&bench] {
     return RunTask(bench.loop, [&]() -> Task<absl::Status> {
-      const auto got =
-          co_await FetchCommandStatus(bench.daemon, {}, bench.directory.daemon(), "0123");
+      const auto got = co_await FetchCommandStatus(bench.daemon, CallContext(),
+                                                   bench.directory.daemon(), "0123");
       co_return got.status();
     });
   };
@@ -316,7 +316,8 @@ TEST(ServersAnswer, TheDaemonsOwnFailureStaysItsOwn) {
   bench.directory.daemon()->endpoint.through_server = true;
   bench.directory.SetExplanation(MakeError(R::ERROR_REASON_SANDBOX_NOT_FOUND, "not asked for"));
   const auto code = RunTask(bench.loop, [&]() -> Task<absl::StatusOr<int>> {
-    co_return co_await RunScript(bench.daemon, {}, bench.directory.daemon(), "true", nullptr);
+    co_return co_await RunScript(bench.daemon, CallContext(), bench.directory.daemon(), "true",
+                                 nullptr);
   });
   EXPECT_EQ(ReasonOf(code.status()), R::ERROR_REASON_UPSTREAM_FAILED);
 }
