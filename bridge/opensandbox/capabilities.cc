@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/capabilities.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -16,9 +18,11 @@ using Level = CapabilityLevel;
 constexpr absl::Duration kProbeLimit = absl::Seconds(10);
 
 // Tells, line by line: a marker, an empty line if this daemon passes empty lines on, the end of the
-// marker, the shell, and the first directory that takes a private folder. "-" stands for none.
+// marker, the shell and the sandbox that it runs in, and the first directory that takes a private
+// folder. "-" stands for none.
 constexpr char kProbeScript[] = R"(printf 'a\n\nb\n'
-if [ -n "$BASH_VERSION" ]; then echo bash; else echo sh; fi
+if [ -n "$BASH_VERSION" ]; then s=bash; else s=sh; fi
+echo "$s $OPENSANDBOX_ID"
 for d in "${TMPDIR:-/tmp}" /tmp /var/tmp /dev/shm; do
   case $d in /*) ;; *) continue;; esac
   t="$d/.sandbox-bridge-probe-$$"
@@ -50,17 +54,32 @@ void TakeAnnouncement(const HttpResponse& response, DaemonCapabilities* found) {
   }
 }
 
-absl::Status TakeProbeLines(const std::vector<std::string>& lines, DaemonCapabilities* found) {
-  // With blank lines: a "\n" b SHELL DIR; without: a b SHELL DIR.
+// A server on its host's network sends the callers of every sandbox to the one daemon that could
+// listen. `told` is the OPENSANDBOX_ID of where the script ran; empty: the upstream sets none.
+absl::Status ExpectSandbox(const std::string& sandbox_id, std::string_view told) {
+  if (told.empty() || told == sandbox_id) return absl::OkStatus();
+  return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+                   "at the address of sandbox " + sandbox_id +
+                       " another sandbox's daemon answers (on a host network only one can listen); "
+                       "nothing was run there",
+                   {.metadata = {{"sandbox_id", sandbox_id}}});
+}
+
+absl::Status TakeProbeLines(const std::string& sandbox_id, const std::vector<std::string>& lines,
+                            DaemonCapabilities* found) {
+  // With blank lines: a "\n" b "SHELL ID" DIR; without: a b "SHELL ID" DIR.
   const size_t n = lines.size();
   if ((n != 4 && n != 5) || lines[0] != "a") {
     return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                      "the sandbox's shell does not behave like a shell");
   }
   found->blank_lines = n == 5;
-  found->bash = lines[n - 2] == "bash";
+  const std::string& shell = lines[n - 2];
+  const size_t space = std::min(shell.find(' '), shell.size());
+  found->bash = shell.compare(0, space, "bash") == 0;
   if (lines[n - 1] != "-") found->scratch = lines[n - 1];
-  return absl::OkStatus();
+  return ExpectSandbox(sandbox_id,
+                       std::string_view(shell).substr(std::min(space + 1, shell.size())));
 }
 
 }  // namespace
@@ -82,7 +101,7 @@ Task<absl::StatusOr<std::shared_ptr<DaemonCapabilities>>> ProbeDaemon(
     co_return found;
   }
   CO_RETURN_IF_ERROR(code.status());  // the lines tell, not the exit code
-  CO_RETURN_IF_ERROR(TakeProbeLines(lines, found.get()));
+  CO_RETURN_IF_ERROR(TakeProbeLines(daemon->sandbox_id, lines, found.get()));
   daemon->probed = found;
   co_return found;
 }

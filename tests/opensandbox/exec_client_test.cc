@@ -357,6 +357,25 @@ TEST(OwnExec, NeedsNeitherAShellNorAPlaceForFiles) {
   EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
 }
 
+TEST(ProbedDaemon, OfAnotherSandboxRunsNothing) {
+  setenv("OPENSANDBOX_ID", "another", 1);
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, {"--compat=1.1.0", "--extras=false"}}) {
+    ExecdProcess execd{flags};
+    ExecBench bench{execd.url()};  // for a sandbox called "box"
+    const std::string mark = execd.tmpdir() + "/mark";
+    const ExecResult result = bench.Run({.argv = {"touch", mark}});
+    EXPECT_EQ(ReasonOf(result.status), R::ERROR_REASON_SANDBOX_UNREACHABLE);
+    EXPECT_THAT(std::string(result.status.message()), HasSubstr("another sandbox's daemon"));
+    EXPECT_FALSE(fs::exists(mark));
+  }
+  setenv("OPENSANDBOX_ID", "box", 1);
+  ExecdProcess execd{{}};
+  ExecBench bench{execd.url()};
+  EXPECT_EQ(bench.Run({.argv = {"true"}}).outcome, Outcome(ExitCode{0}));
+  unsetenv("OPENSANDBOX_ID");
+}
+
 class LineExec110 : public ::testing::Test {
  protected:
   ExecdProcess execd{{"--compat=1.1.0", "--extras=false"}};
