@@ -43,6 +43,11 @@ class OpenSandbox:
         return (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The page is made of what the others saw."""
+    items.sort(key=lambda item: item.path.name == "compatibility_test.py")
+
+
 @pytest.fixture(scope="session")
 def opensandbox() -> OpenSandbox:
     reason = os.environ.get("OPENSANDBOX_UNAVAILABLE")
@@ -55,6 +60,11 @@ def opensandbox() -> OpenSandbox:
         os.environ["OPENSANDBOX_STATIC_IMAGE"],
         Path(os.environ["OPENSANDBOX_DIRECTORY"]),
     )
+
+
+@pytest.fixture(scope="session")
+def image(opensandbox: OpenSandbox) -> str:
+    return opensandbox.image
 
 
 class Loop:
@@ -134,6 +144,9 @@ class Results:
         self.scenarios: dict[str, dict[str, str]] = {}
         # {feature: (level, note)}, in the order in which they were seen
         self.features: dict[str, tuple[str, str]] = {}
+        # {daemon: {feature: (level, note)}}, as GetCapabilities answers
+        self.capabilities: dict[str, dict[str, tuple[str, str]]] = {}
+        self.versions: dict[str, str] = {}
 
     def add(self, scenario: str, way: str, reason: str) -> None:
         self.scenarios.setdefault(scenario, {})[way] = reason
@@ -154,12 +167,12 @@ class Sandboxes:
     def __init__(self, client: BridgeClient, loop: Loop, image: str) -> None:
         self._client = client
         self._loop = loop
-        self._image = image
+        self.image = image
         self._made: list[str] = []
 
     def make(self, request_id: str = "", **spec: Any) -> str:
         if not {"image", "snapshot_id", "template_id"} & spec.keys():
-            spec["image"] = self._image
+            spec["image"] = self.image
         made = self._loop(self._client.sandboxes.create(
             v1.SandboxSpec(**spec), request_id=request_id))
         self._made.append(made.sandbox.sandbox_id)
