@@ -50,6 +50,7 @@ Task<absl::Status> CheckPrecondition(SandboxHandle sandbox, const FileWrite& wri
   co_return digest.FinishHex() == write.if_sha256 ? absl::OkStatus() : failed;
 }
 
+// A lister that has begun.
 Task<absl::StatusOr<std::unique_ptr<FileLister>>> ListStock(SandboxHandle sandbox, std::string path,
                                                             int depth) {
   const std::string shown = path;
@@ -64,9 +65,14 @@ Task<absl::StatusOr<std::unique_ptr<FileLister>>> ListStock(SandboxHandle sandbo
   }
   std::unique_ptr<FileLister> lister;
   if (RoutesTakeLiterally(path)) {
-    lister = std::make_unique<RouteFileLister>(sandbox, path, depth);
-  } else {
+    auto route = std::make_unique<RouteFileLister>(sandbox, path, depth);
+    const absl::Status begun = co_await route->Begin();
+    if (!begun.ok() && !route->route_missing()) co_return begun;
+    if (begun.ok()) lister = std::move(route);
+  }
+  if (lister == nullptr) {
     lister = std::make_unique<ScriptFileLister>(sandbox, path, depth);
+    CO_RETURN_IF_ERROR(co_await lister->Begin());
   }
   if (path != shown) {
     lister = std::make_unique<RenamedFileLister>(std::move(lister), path, shown);
@@ -108,12 +114,8 @@ Task<absl::StatusOr<std::unique_ptr<FileLister>>> FileClient::List(CallContext c
                                                                    SandboxTarget target,
                                                                    std::string path, int depth) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  std::unique_ptr<FileLister> lister;
-  if (sandbox.capabilities->file_read) {
-    lister = std::make_unique<RouteFileLister>(sandbox, path, depth);
-  } else {
-    CO_ASSIGN_OR_RETURN(lister, co_await ListStock(sandbox, path, depth));
-  }
+  if (!sandbox.capabilities->file_read) co_return co_await ListStock(sandbox, path, depth);
+  auto lister = std::make_unique<RouteFileLister>(sandbox, path, depth);
   CO_RETURN_IF_ERROR(co_await lister->Begin());
   co_return lister;
 }

@@ -65,6 +65,7 @@ bool TakeMember(std::string_view key, od::value value, bool own, FileInfo* info)
     info->path.assign(text);
   } else if (key == "type") {
     info->type = TypeOf(text);
+    info->type_known = true;
   } else if (key == "modified_at") {
     info->modified_at = TimeOf(text);
   } else if (key == "owner") {

@@ -15,7 +15,7 @@
 namespace bridge {
 
 // One entry of a list: {"path","type","size","mode",...}. Older daemons have no type: then the
-// entry is kOther. Errors: UPSTREAM_PROTOCOL.
+// entry is kOther and type_known is false. Errors: UPSTREAM_PROTOCOL.
 absl::Status ParseFileInfo(std::string_view json, FileInfo* info);
 // An entry of our own daemon (docs/execd-extras.md), which may be without a path.
 absl::Status ParseOwnFileInfo(std::string_view json, FileInfo* info);

@@ -46,6 +46,8 @@ Task<absl::Status> RouteFileLister::Begin() {
   HttpResponse response{head.status, std::move(head.headers), {}};
   absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
+  // Go's own answer is a line of text, the daemon's an object.
+  route_missing_ = !own_ && response.status == 404 && !response.body.starts_with('{');
   co_return own_ ? OwnFileError(response, "list a directory")
                  : FileError(response, "list a directory");
 }

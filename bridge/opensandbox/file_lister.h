@@ -39,6 +39,8 @@ class RouteFileLister final : public FileLister {
   RouteFileLister(SandboxHandle sandbox, const std::string& path, int depth);
   Task<absl::Status> Begin() override;
   Task<absl::StatusOr<std::vector<FileInfo>>> Next(size_t max_entries) override;
+  // After Begin(): an older daemon, which has no such route.
+  bool route_missing() const { return route_missing_; }
 
  private:
   absl::Status Take(std::string_view element, FileInfo* info) const;
@@ -49,6 +51,7 @@ class RouteFileLister final : public FileLister {
   JsonArraySplitter splitter_;
   std::string chunk_;
   bool ended_ = false;
+  bool route_missing_ = false;
 };
 
 // A stock daemon's tools, for a path that its route does not take literally: a list made by `find`.

@@ -83,6 +83,7 @@ void SetTypeAndMode(unsigned raw, FileInfo* info) {
                : (raw & kTypeMask) == kRegular ? FileType::kFile
                : (raw & kTypeMask) == kLink    ? FileType::kSymlink
                                                : FileType::kOther;
+  info->type_known = true;
   info->mode = raw & 07777;
   info->special_bits_known = true;
 }

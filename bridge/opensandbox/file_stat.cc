@@ -43,17 +43,21 @@ Task<absl::StatusOr<FileInfo>> StatOwn(SandboxHandle sandbox, std::string path, 
   co_return info;
 }
 
+Task<absl::StatusOr<FileInfo>> StatByScript(SandboxHandle sandbox, std::string path) {
+  Lines lines;
+  CO_RETURN_IF_ERROR(co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
+  co_return ParseStatLines(lines, path);
+}
+
 Task<absl::StatusOr<FileInfo>> StatStock(SandboxHandle sandbox, std::string path) {
-  if (!RoutesTakeLiterally(path)) {
-    Lines lines;
-    CO_RETURN_IF_ERROR(
-        co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
-    co_return ParseStatLines(lines, path);
-  }
+  if (!RoutesTakeLiterally(path)) co_return co_await StatByScript(sandbox, path);
   CO_ASSIGN_OR_RETURN(HttpResponse response,
                       co_await Ask(sandbox, "/files/info?path=" + QueryEscape(path)));
   if (response.status != 200) co_return FileError(response, "describe a path");
-  co_return ParseFileInfoOf(response.body, path);
+  CO_ASSIGN_OR_RETURN(FileInfo info, ParseFileInfoOf(response.body, path));
+  // Size and mode are no evidence of what it is.
+  if (!info.type_known) co_return co_await StatByScript(sandbox, path);
+  co_return info;
 }
 
 }  // namespace

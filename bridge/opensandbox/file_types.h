@@ -18,6 +18,7 @@ struct FileInfo {
   std::string path_bytes = {};  // exact, where it is known and not UTF-8
   bool path_inexact = false;    // U+FFFD stands for bytes that are not known
   FileType type = FileType::kOther;
+  bool type_known = false;  // older stock daemons do not tell it
   int64_t size = 0;
   unsigned mode = 0;  // 0..07777
   bool special_bits_known = false;

@@ -2,20 +2,19 @@
 #include "bridge/opensandbox/process_attachment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/endpoint.h"
 #include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/process_state.h"
 #include "bridge/opensandbox/remote_command.h"
 
 namespace bridge {
 namespace {
 
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
-constexpr size_t kMaxSmallBody = 64 * 1024;
 constexpr uint16_t kTakenOver = 4001;
 constexpr uint16_t kPolicy = 1008;  // how the server's proxy passes on 404 and 409
 // So far before the wanted byte the replay begins, to see an end that was told before it. What one
@@ -84,17 +83,16 @@ ProcessAttachment::~ProcessAttachment() {
 }
 
 Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
-  HttpRequest request = sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, "GET",
-                                                "/pty/" + QueryEscape(key_.session), kSmallLimit);
-  CO_ASSIGN_OR_RETURN(HttpResponse response,
-                      co_await sandbox_.client.Fetch(sandbox_.context, sandbox_.daemon,
-                                                     std::move(request), kMaxSmallBody));
-  if (response.status == 404) co_return NoSuchProcess();
-  if (response.status != 200) co_return DaemonError(response, "describe a process");
-  CO_ASSIGN_OR_RETURN(PtyState state, ParsePtyState(response.body));
-  CO_ASSIGN_OR_RETURN(int marks, co_await FetchMarks(state));
-  numbering_.Begin(marks);
-  const int64_t end = numbering_.ToApi(state.output_offset);  // at most: a mark may be on its way
+  CO_ASSIGN_OR_RETURN(PtyState state, co_await FetchPtyState(sandbox_, key_.session));
+  if (state.output_offset > 0) {
+    CO_ASSIGN_OR_RETURN(int marks, co_await FetchProcessMarks(sandbox_, folder_));
+    numbering_.Begin(marks);
+    // A marker may have been printed meanwhile: what lies ahead of the output then is now its end.
+    if (options.offset.value_or(0) > numbering_.ToApi(state.output_offset)) {
+      CO_ASSIGN_OR_RETURN(state, co_await FetchPtyState(sandbox_, key_.session));
+    }
+  }
+  const int64_t end = numbering_.ToApi(state.output_offset);
   if (options.offset.value_or(0) > end) {
     co_return InvalidField("attach.offset", "lies ahead of the output");
   }
@@ -113,18 +111,6 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   // The daemon's number of a byte is never below the API's.
   co_return co_await Connect(options,
                              std::max<int64_t>(0, options.offset.value_or(end) - kLookBack));
-}
-
-// How many marks there are, as the wrapper wrote it down after it had printed them.
-Task<absl::StatusOr<int>> ProcessAttachment::FetchMarks(const PtyState& state) {
-  if (state.output_offset == 0) co_return 0;
-  absl::StatusOr<std::string> text = co_await sandbox_.client.ReadSmallFile(
-      sandbox_.context, sandbox_.daemon, folder_ + "/n", kMaxSmallBody);
-  if (ReasonOf(text.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) co_return 0;
-  if (!text.ok()) co_return text.status();
-  int marks = 0;
-  (void)std::from_chars(text->data(), text->data() + text->size(), marks);
-  co_return marks;
 }
 
 Task<absl::Status> ProcessAttachment::Connect(const AttachOptions& options, int64_t since) {
@@ -255,7 +241,12 @@ Task<absl::Status> ProcessAttachment::Restart() {
 Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
   while (events_.empty()) {
     WebSocketMessage message;
-    const bool more = co_await socket_->Read(&message);
+    bool more = false;
+    // Output may follow the news of the wrapper's end; then the daemon closes, or ought to.
+    const absl::Duration patience = wrapper_end_ ? kGoodbye : absl::InfiniteDuration();
+    (void)co_await RunWithin(sandbox_.loop(), patience, [this, &more, &message]() -> Task<void> {
+      more = co_await socket_->Read(&message);
+    });
     if (more) {
       CO_ASSIGN_OR_RETURN(PtyFrame frame, ParsePtyFrame(std::move(message)));
       CO_RETURN_IF_ERROR(TakeFrame(std::move(frame)));
@@ -284,8 +275,8 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
       return absl::OkStatus();
     case PtyFrame::Kind::kExit:
       // The wrapper itself ended, which it does only when it is killed.
-      Conclude(outcome_.value_or(frame.exit_code < 0 ? Outcome(Signalled{})
-                                                     : Outcome(ExitCode{frame.exit_code})));
+      wrapper_end_ = outcome_.value_or(frame.exit_code < 0 ? Outcome(Signalled{})
+                                                           : Outcome(ExitCode{frame.exit_code}));
       return absl::OkStatus();
     case PtyFrame::Kind::kError:
       return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
@@ -328,6 +319,10 @@ void ProcessAttachment::TakeMark(ProcessMark mark) {
 }
 
 absl::Status ProcessAttachment::TakeEnd() {
+  if (wrapper_end_) {
+    Conclude(*wrapper_end_);
+    return absl::OkStatus();
+  }
   if (socket_->end().code == kTakenOver) {
     events_.push_back(Displaced{});
     over_ = true;

@@ -57,7 +57,6 @@ class ProcessAttachment {
  private:
   Task<absl::Status> Connect(const AttachOptions& options, int64_t since);
   Task<absl::Status> Refused(absl::Status failure);
-  Task<absl::StatusOr<int>> FetchMarks(const PtyState& state);
   Task<absl::Status> AwaitConnected(int64_t since);
   absl::Status TakeReplay(PtyFrame frame);
   void DropBefore(int64_t wanted);
@@ -89,6 +88,7 @@ class ProcessAttachment {
   int64_t end_offset_ = 0;
   bool restart_wanted_ = false;
   bool restarted_ = false;
+  std::optional<Outcome> wrapper_end_;  // as the daemon told it
   bool input_ended_ = false;
   bool over_ = false;
 };

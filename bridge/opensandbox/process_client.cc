@@ -10,6 +10,7 @@
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/exec_script.h"
 #include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/process_state.h"
 #include "bridge/opensandbox/remote_command.h"
 
 namespace bridge {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
 constexpr size_t kMaxSmallBody = 64 * 1024;
+constexpr int kGetTries = 3;
 constexpr size_t kMaxPasswd = 1 << 20;
 constexpr size_t kMaxListBytes = size_t{16} << 20;
 
@@ -121,19 +123,19 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
                                                      std::string process_id) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  HttpRequest request = client_.Request(sandbox.context, *sandbox.daemon, "GET",
-                                        "/pty/" + QueryEscape(key.session), kSmallLimit);
-  CO_ASSIGN_OR_RETURN(
-      HttpResponse response,
-      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
-  if (response.status == 404) co_return NoSuchProcess();
-  if (response.status != 200) co_return DaemonError(response, "describe a process");
-  CO_ASSIGN_OR_RETURN(PtyState state, ParsePtyState(response.body));
-  std::vector<std::string> lines;
   const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
-  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
-                                                   PidScript(folder), &lines));
-  (void)code;
+  // How many markers are among the daemon's bytes is known if none was printed while we asked.
+  PtyState state;
+  std::vector<std::string> lines;
+  for (int tries = 0, before = -1; tries < kGetTries; ++tries) {
+    CO_ASSIGN_OR_RETURN(before, co_await FetchProcessMarks(sandbox, folder));
+    CO_ASSIGN_OR_RETURN(state, co_await FetchPtyState(sandbox, key.session));
+    lines.clear();
+    CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                                     PidScript(folder), &lines));
+    (void)code;
+    if (lines.size() > 1 && Number(lines[1]) == before) break;
+  }
   ProcessNumbering numbering(key.terminal);
   if (lines.size() > 1) numbering.Begin(static_cast<int>(std::max<int64_t>(0, Number(lines[1]))));
   ProcessInfo info{.process_id = std::move(process_id),

@@ -11,9 +11,7 @@
 #include <string>
 
 #include "bridge/base/error.h"
-#include "bridge/base/sha256.h"
-#include "tests/fakes/execd_process.h"
-#include "tests/opensandbox/exec_fixture.h"
+#include "tests/opensandbox/process_fixture.h"
 
 namespace bridge {
 namespace {
@@ -22,101 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using R = ErrorReason;
 namespace fs = std::filesystem;
-
-struct Seen {
-  absl::Status status;
-  Attached attached;
-  std::string out;
-  std::string err;
-  std::string merged;
-  int64_t next = 0;
-  int64_t taken = 0;
-  std::optional<Outcome> outcome;
-  bool drained = false;
-  bool displaced = false;
-};
-
-std::string Nap() {
-  static int count = 0;
-  return "7000." + std::to_string(getpid()) + std::to_string(++count);
-}
-
-// The wrapper's own command line quotes the program's: only the program has it as arguments.
-std::vector<pid_t> Sleepers(const std::string& nap) {
-  return ProcessesWith(std::string("sleep\0", 6) + nap);
-}
-
-class Processes : public ::testing::TestWithParam<const char*> {
- protected:
-  Processes()
-      : execd({std::string("--compat=") + GetParam(), "--extras=false"}), bench(execd.url()) {}
-  ~Processes() override {
-    for (const std::string& id : made) {
-      (void)RunTask(bench.loop, [&] { return processes.Delete({}, {"box", ""}, id); });
-    }
-  }
-
-  std::string Start(ProcessSpec spec, bool on_attach = false) {
-    auto started = RunTask(
-        bench.loop, [&] { return processes.Start({}, {"box", ""}, std::move(spec), on_attach); });
-    EXPECT_TRUE(started.ok()) << started.status();
-    if (!started.ok()) return "";
-    made.push_back(started->process_id);
-    return started->process_id;
-  }
-  // Attaches and reads to the end, or until `enough` is in the output.
-  Seen Attach(const std::string& id, AttachOptions options, const std::string& input = "",
-              const std::string& enough = "", const std::string& input_after = "") {
-    return RunTask(bench.loop, [&]() -> Task<Seen> {
-      Seen seen;
-      auto attachment = co_await processes.Attach(bench.context, bench.box, id, options);
-      seen.status = attachment.status();
-      if (!attachment.ok()) co_return seen;
-      bool sent = input.empty();
-      while (!seen.drained && !seen.displaced) {
-        absl::StatusOr<ProcessEvent> event = co_await (*attachment)->Next();
-        seen.status = event.status();
-        if (!event.ok()) co_return seen;
-        Take(*event, &seen);
-        if (!sent && seen.merged.find(input_after) != std::string::npos) {
-          sent = true;
-          seen.status = co_await (*attachment)->SendInput(0, input);
-          if (!seen.status.ok()) co_return seen;
-        }
-        if (!enough.empty() && seen.merged.find(enough) != std::string::npos) co_return seen;
-      }
-      co_return seen;
-    });
-  }
-  static void Take(const ProcessEvent& event, Seen* seen) {
-    if (const auto* attached = std::get_if<Attached>(&event)) {
-      seen->attached = *attached;
-      seen->next = attached->offset;
-    } else if (const auto* output = std::get_if<ProcessOutput>(&event)) {
-      EXPECT_EQ(output->offset, seen->next);
-      seen->next = output->offset + static_cast<int64_t>(output->data.size());
-      seen->merged += output->data;
-      if (output->stream) {
-        (*output->stream == StreamId::kStdout ? seen->out : seen->err) += output->data;
-      }
-    } else if (const auto* taken = std::get_if<StdinTaken>(&event)) {
-      seen->taken = taken->offset;
-    } else if (const auto* exited = std::get_if<ProcessExited>(&event)) {
-      EXPECT_FALSE(seen->outcome.has_value());
-      seen->outcome = exited->outcome;
-    } else if (std::holds_alternative<Displaced>(event)) {
-      seen->displaced = true;
-    } else {
-      seen->drained = true;
-      EXPECT_EQ(std::get<ProcessDrained>(event).end_offset, seen->next);
-    }
-  }
-
-  ExecdProcess execd;
-  ExecBench bench;
-  ProcessClient processes{bench.daemon, bench.background, bench.client};
-  std::vector<std::string> made;
-};
 
 INSTANTIATE_TEST_SUITE_P(Daemons, Processes, ::testing::Values("1.1.0", "current"),
                          [](const auto& info) {
@@ -189,65 +92,6 @@ TEST_P(Processes, NumbersHaveNoHolesOnTerminals) {
     EXPECT_EQ(again.next, 5 * run);
   }
   EXPECT_EQ(Attach(id, {.offset = 12}).merged, "34512345");
-}
-
-TEST_P(Processes, InputEndsOnPipes) {
-  std::string all;
-  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  std::string input;
-  while (input.size() < 200'000) input += all;
-  const std::string id = Start({.argv = {"sh", "-c", "sha256sum; cat; echo end"}});
-  const Seen seen = RunTask(bench.loop, [&]() -> Task<Seen> {
-    Seen got;
-    const AttachOptions from_start{.offset = 0};
-    auto attachment = co_await processes.Attach(bench.context, bench.box, id, from_start);
-    got.status = attachment.status();
-    if (!attachment.ok()) co_return got;
-    for (size_t at = 0; at < input.size(); at += 70'000) {
-      got.status =
-          co_await (*attachment)->SendInput(static_cast<int64_t>(at), input.substr(at, 70'000));
-      if (!got.status.ok()) co_return got;
-    }
-    got.status = co_await (*attachment)->SendEof();
-    const absl::Status late =
-        co_await (*attachment)->SendInput(static_cast<int64_t>(input.size()), "late");
-    EXPECT_EQ(ReasonOf(late), R::ERROR_REASON_INVALID_ARGUMENT) << late;
-    while (got.status.ok() && !got.drained) {
-      absl::StatusOr<ProcessEvent> event = co_await (*attachment)->Next();
-      got.status = event.status();
-      if (event.ok()) Take(*event, &got);
-    }
-    co_return got;
-  });
-  ASSERT_TRUE(seen.status.ok()) << seen.status;
-  Sha256 digest;
-  digest.Update(input);
-  EXPECT_EQ(seen.out, digest.FinishHex() + "  -\nend\n");
-  EXPECT_EQ(seen.taken, static_cast<int64_t>(input.size()));
-  EXPECT_EQ(seen.outcome, Outcome(ExitCode{0}));
-}
-
-TEST_P(Processes, SignalsOfTheGroupLeaveTheInputAlone) {
-  const std::string id =
-      Start({.shell = "trap 'echo got' TERM USR1 HUP; echo on; while :; do "
-                      "if read -r a; then echo \"<$a>\"; else sleep 0.05; fi; done"});
-  const Seen seen = Attach(id, {.offset = 0}, "", "on\n");
-  ASSERT_TRUE(seen.status.ok()) << seen.status;
-  for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
-    const absl::Status sent = RunTask(bench.loop, [&] {
-      return processes.Signal({}, {"box", ""}, id, {signal, /*group=*/true});
-    });
-    EXPECT_TRUE(sent.ok()) << sent;
-  }
-  EXPECT_THAT(Attach(id, {.offset = 0}, "after\n", "<after>").merged, HasSubstr("<after>"));
-}
-
-TEST_P(Processes, InputIsTakenAndAcknowledged) {
-  const std::string id = Start({.shell = "read a; read b; echo \"[$a][$b]\""});
-  const Seen seen = Attach(id, {.offset = 0}, "one\ntwo\n");
-  EXPECT_EQ(seen.out + seen.merged, "[one][two]\n[one][two]\n");
-  EXPECT_EQ(seen.taken, 8);
-  EXPECT_EQ(seen.outcome, Outcome(ExitCode{0}));
 }
 
 TEST_P(Processes, TerminalHasItsSizeFromTheStart) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/opensandbox/process_state.h"
+
+#include <charconv>
+#include <utility>
+
+#include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
+
+namespace bridge {
+namespace {
+
+constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr size_t kMaxSmallBody = 64 * 1024;
+
+}  // namespace
+
+Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session) {
+  HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET",
+                                               "/pty/" + QueryEscape(session), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
+                                                    std::move(request), kMaxSmallBody));
+  if (response.status == 404) {
+    co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no process of this id");
+  }
+  if (response.status != 200) co_return DaemonError(response, "describe a process");
+  co_return ParsePtyState(response.body);
+}
+
+Task<absl::StatusOr<int>> FetchProcessMarks(SandboxHandle sandbox, std::string folder) {
+  absl::StatusOr<std::string> text = co_await sandbox.client.ReadSmallFile(
+      sandbox.context, sandbox.daemon, folder + "/n", kMaxSmallBody);
+  if (ReasonOf(text.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) co_return 0;
+  if (!text.ok()) co_return text.status();
+  int marks = 0;
+  (void)std::from_chars(text->data(), text->data() + text->size(), marks);
+  co_return marks;
+}
+
+}  // namespace bridge

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// opensandbox/process_state.h — how far a process's output is. Two things tell it, the daemon
+// (bytes, markers among them) and a file of the wrapper (markers), and neither at the moment of the
+// other. Errors: PROCESS_NOT_FOUND, those of a request to the daemon. Loop thread only.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bridge/net/task.h"
+#include "bridge/opensandbox/pty_codec.h"
+#include "bridge/opensandbox/sandbox_handle.h"
+
+namespace bridge {
+
+// GET /pty/{session}.
+Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session);
+
+// How many markers the wrapper says that it has printed; it says so right after having done it.
+Task<absl::StatusOr<int>> FetchProcessMarks(SandboxHandle sandbox, std::string folder);
+
+}  // namespace bridge
