@@ -87,12 +87,10 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   if (state.output_offset > 0) {
     CO_ASSIGN_OR_RETURN(int marks, co_await FetchProcessMarks(sandbox_, folder_));
     numbering_.Begin(marks);
-    // A marker may have been printed meanwhile: what lies ahead of the output then is now its end.
-    if (options.offset.value_or(0) > numbering_.ToApi(state.output_offset)) {
-      CO_ASSIGN_OR_RETURN(state, co_await FetchPtyState(sandbox_, key_.session));
-    }
   }
-  const int64_t end = numbering_.ToApi(state.output_offset);
+  // At most, since the daemon may not have read the last marker yet; the replay tells exactly.
+  const int64_t end =
+      state.output_offset - numbering_.HiddenBytes(std::max(0, numbering_.marks() - 1));
   if (options.offset.value_or(0) > end) {
     co_return InvalidField("attach.offset", "lies ahead of the output");
   }
@@ -108,9 +106,10 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
     restarted_ = true;
   }
   restart_wanted_ = options.restart_if_exited;
-  // The daemon's number of a byte is never below the API's.
-  co_return co_await Connect(options,
-                             std::max<int64_t>(0, options.offset.value_or(end) - kLookBack));
+  // Whether the marker of an end has been read can only be seen by looking at all that is kept.
+  // Else: the daemon's number of a byte is never below the API's.
+  const int64_t since = numbering_.ended() ? 0 : options.offset.value_or(end) - kLookBack;
+  co_return co_await Connect(options, std::max<int64_t>(0, since));
 }
 
 Task<absl::Status> ProcessAttachment::Connect(const AttachOptions& options, int64_t since) {
@@ -188,8 +187,11 @@ Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
   co_return absl::OkStatus();
 }
 
-// The first mark in it tells how many lie before it; without one it is as many as there are.
+// The first mark in it tells how many lie before it. Without one it is as many as there are, but
+// for the mark of an end, which the wrapper has printed and the daemon not read yet.
 absl::Status ProcessAttachment::TakeReplay(PtyFrame frame) {
+  if (numbering_.ended()) numbering_.Begin(numbering_.marks() - 1);
+  if (frame.offset == 0) numbering_.Begin(0);
   ProcessMarkScanner scanner(key_.nonce);
   for (const ProcessMarkScanner::Piece& piece : scanner.Feed(frame.data, frame.offset)) {
     if (!piece.mark) continue;

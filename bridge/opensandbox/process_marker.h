@@ -80,6 +80,8 @@ class ProcessNumbering {
   // The run that gets input now, counted from 0; after an end the next one.
   int run() const { return (marks_ + 1) / 2; }
   int marks() const { return marks_; }
+  // The last marker told of an end.
+  bool ended() const { return marks_ % 2 == 1; }
 
   // Bytes of so many markers.
   int64_t HiddenBytes(int marks) const {

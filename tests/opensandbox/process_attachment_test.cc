@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,8 +50,7 @@ class ScriptedPty {
 
   std::string url() const { return server_.Url(""); }
   std::string state = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":0}";
-  std::string state_afterwards;  // from the second question on; empty: as before
-  std::string marks;             // the content of the file that counts them; empty: there is none
+  std::string marks;  // the content of the file that counts them; empty: there is none
 
  private:
   void Serve(RawConnection& peer) {
@@ -61,8 +59,7 @@ class ScriptedPty {
       if (head.empty()) return;
       if (head.rfind("GET /pty/s/ws", 0) == 0) return socket_(peer, head);
       if (head.rfind("GET /pty/s ", 0) == 0) {
-        const bool first = asked_++ == 0;
-        peer.Write(Answer(200, first || state_afterwards.empty() ? state : state_afterwards));
+        peer.Write(Answer(200, state));
       } else if (head.rfind("GET /files/download", 0) == 0 && !marks.empty()) {
         peer.Write(Answer(200, marks));
       } else {
@@ -72,7 +69,6 @@ class ScriptedPty {
   }
 
   const Socket socket_;
-  std::atomic<int> asked_ = 0;
   RawServer server_;
 };
 
@@ -230,9 +226,38 @@ TEST(ProcessAttachment, AMarkThatIsPrintedBetweenTwoQuestions) {
   });
   pty.state = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":6}";
   pty.marks = "000001\n";
-  pty.state_afterwards = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":53}";
   EXPECT_THAT(Attach(pty, {.offset = 6}).events,
               ElementsAre("attached 6", "exited 3", "drained 6"));
+}
+
+// All output was lost without a word when the daemon was slow to read the terminal.
+TEST(ProcessAttachment, AMarkThatTheDaemonHasNotReadYet) {
+  const std::string mark = FormatProcessMark(kNonce, {ProcessMark::Kind::kExited, 3, 0});
+  {
+    ScriptedPty pty([&mark](RawConnection& peer, const std::string& head) {
+      peer.Write(WebSocketAnswer(head) + Replay(0, "output") + Frame(kText, kConnected) +
+                 Out(mark));
+      peer.Close();
+    });
+    pty.state = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":6}";
+    pty.marks = "000001\n";
+    EXPECT_THAT(Attach(pty, {.offset = 0}).events,
+                ElementsAre("attached 0", "0:output", "exited 3", "drained 6"));
+    EXPECT_THAT(Attach(pty, {}).events, ElementsAre("attached 6", "exited 3", "drained 6"));
+    EXPECT_EQ(ReasonOf(Attach(pty, {.offset = 7}).status), R::ERROR_REASON_INVALID_ARGUMENT);
+  }
+  // In a later run, from the middle of a long output.
+  const std::string third = FormatProcessMark(kNonce, {ProcessMark::Kind::kExited, 3, 2});
+  ScriptedPty pty([&third](RawConnection& peer, const std::string& head) {
+    peer.Write(WebSocketAnswer(head) + Replay(100'094, "0123456789") + Frame(kText, kConnected) +
+               Out("x" + third));
+    peer.Close();
+  });
+  pty.state = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":100104}";
+  pty.marks = "000003\n";
+  EXPECT_THAT(
+      Attach(pty, {.offset = 100'008}).events,
+      ElementsAre("attached 100008", "100008:89", "100010:x", "exited 3", "drained 100011"));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST_P(Processes, ControlCInterruptsOnATerminal) {
   const Seen seen = Attach(id, {.offset = 0}, "\x03", "", "up");
   ASSERT_TRUE(seen.status.ok()) << seen.status;
   EXPECT_TRUE(seen.outcome.has_value());
-  EXPECT_THAT(Sleepers(nap), IsEmpty());
+  EXPECT_TRUE(AllGone(nap));
 }
 
 TEST_P(Processes, ResumesAtAnyByte) {
@@ -165,7 +165,7 @@ TEST_P(Processes, SignalsReachTheProgram) {
                 return processes.Signal({}, {"box", ""}, killed, {SIGKILL, true});
               }).ok());
   EXPECT_EQ(Attach(killed, {.offset = 0}).outcome, Outcome(Signalled{9}));
-  EXPECT_THAT(Sleepers(nap), IsEmpty());
+  EXPECT_TRUE(AllGone(nap));
   EXPECT_EQ(
       ReasonOf(RunTask(
           bench.loop, [&] { return processes.Signal({}, {"box", ""}, killed, {SIGTERM, false}); })),
@@ -208,7 +208,7 @@ TEST_P(Processes, ListsAndForgets) {
   EXPECT_EQ(info->state, ProcessState::kRunning);
   EXPECT_TRUE(*RunTask(bench.loop, [&] { return processes.Delete({}, {"box", ""}, id); }));
   EXPECT_FALSE(*RunTask(bench.loop, [&] { return processes.Delete({}, {"box", ""}, id); }));
-  EXPECT_THAT(Sleepers(nap), IsEmpty());
+  EXPECT_TRUE(AllGone(nap));
   EXPECT_EQ(ReasonOf(Attach(id, {}).status), R::ERROR_REASON_PROCESS_NOT_FOUND);
   EXPECT_THAT(*list(false), IsEmpty());
 }

@@ -9,8 +9,10 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "bridge/opensandbox/process_client.h"
 #include "tests/fakes/execd_process.h"
 #include "tests/opensandbox/exec_fixture.h"
@@ -38,6 +40,15 @@ inline std::string Nap() {
 // The wrapper's own command line quotes the program's: only the program has it as arguments.
 inline std::vector<pid_t> Sleepers(const std::string& nap) {
   return ProcessesWith(std::string("sleep\0", 6) + nap);
+}
+// A process that was killed takes a moment to be gone.
+inline bool AllGone(const std::string& nap) {
+  const absl::Time until = absl::Now() + absl::Seconds(10);
+  while (!Sleepers(nap).empty()) {
+    if (absl::Now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 class Processes : public ::testing::TestWithParam<const char*> {
