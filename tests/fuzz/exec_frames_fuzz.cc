@@ -38,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t choice = bridge::TakeChoice(&text);
   const Result whole = Parse({text});
   FUZZ_CHECK(Parse(bridge::FuzzPieces(text, choice)) == whole);
-  FUZZ_CHECK(text.substr(0, whole.again.size()) == whole.again);
+  // Three bytes of each head are not looked at.
+  FUZZ_CHECK(Parse({whole.again}).again == whole.again);
   for (const auto parse :
        {+[](std::string_view json) { return bridge::ParseExecExited(json).ok(); },
         +[](std::string_view json) { return bridge::ParseExecStarted(json).ok(); },
