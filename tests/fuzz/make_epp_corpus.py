@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the corpus's beginnings: each method once, and each kind of broken line. Run by hand."""
+"""Writes what the corpus of epp_conversation began with: every method, every kind of broken line.
+
+tests/fuzz/make_epp_corpus.py tests/fuzz/corpus/epp_conversation
+"""
 
 import json
 import sys

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/frontends/epp/fuzz/conversation_fuzz.h"
-
+//
+// A conversation of the EPP plugin with a host whose bytes may be anything: line reader, parser,
+// dispatcher, methods, writer. The bridge behind it fails every call, at once. Whatever comes,
+// every line that goes back is a JSON-RPC object that a host takes, each request is answered once,
+// and nothing is answered that was not asked.
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -20,6 +23,7 @@
 #include "frontends/epp/message.h"
 #include "frontends/epp/output.h"
 #include "frontends/epp/session.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace bridge::epp {
 namespace {
@@ -102,14 +106,9 @@ std::string Check(std::string_view output, std::map<std::string, int> asked) {
   return {};
 }
 
-}  // namespace
-
-std::string PlayConversation(std::string_view bytes) {
-  if (bytes.empty()) return {};
+// Returns what a host would end the plugin for; empty if there is nothing.
+std::string PlayConversation(std::string_view bytes, size_t piece) {
   signal(SIGPIPE, SIG_IGN);
-  const size_t piece = static_cast<unsigned char>(bytes[0]) + 1;
-  bytes.remove_prefix(1);
-
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return {};  // not what is tested here
   std::string written;
@@ -141,4 +140,14 @@ std::string PlayConversation(std::string_view bytes) {
   return Check(written, std::move(asked));
 }
 
+}  // namespace
 }  // namespace bridge::epp
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view text = bridge::FuzzText(data, size);
+  const size_t piece = bridge::TakeChoice(&text) + 1u;
+  const std::string wrong = bridge::epp::PlayConversation(text, piece);
+  if (!wrong.empty()) std::fprintf(stderr, "%s\n", wrong.c_str());
+  FUZZ_CHECK(wrong.empty());
+  return 0;
+}
