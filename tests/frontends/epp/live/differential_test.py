@@ -5,7 +5,6 @@ the same exit codes, the same failures in the words that docs/errors.md gives to
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,30 +21,10 @@ from astrabox_sandbox_bridge.client import (
     v1,
 )
 from conftest import settings
+from error_table import answers
 from sdk_host import Sdk, plugin_directory
 
 pytestmark = pytest.mark.asyncio
-
-# What a host shows for a JSON-RPC code that comes without a word of its own.
-E_CODE_OF = {
-    -32000: "E8000",
-    -32001: "E1000",
-    -32002: "E8005",
-    -32003: "E8004",
-    -32004: "E2002",
-    -32005: "E8022",
-}
-E_CODE_OF[-32006] = "E8002"
-
-
-def e_code_by_reason() -> dict[str, str]:
-    """The column "EPP" of the published table."""
-    codes = {}
-    for line in Path("docs/errors.md").read_text().splitlines():
-        cells = [cell.strip(" `") for cell in line.split("|")]
-        if match := re.fullmatch(r"(-\d+)(?: (E\d+))?.*", cells[6]) if len(cells) > 6 else None:
-            codes[cells[1]] = match.group(2) or E_CODE_OF[int(match.group(1))]
-    return codes
 
 
 @dataclass
@@ -236,9 +215,8 @@ async def test_failures(both: Both, what: str) -> None:
         await theirs(both)
     with pytest.raises(Exception) as sdk_error:
         await ours(both)
-    assert (
-        getattr(sdk_error.value, "code", None) == e_code_by_reason()[bridge_error.value.reason]
-    ), (
+    word = getattr(sdk_error.value, "code", None)
+    assert word == answers()[bridge_error.value.reason].shown, (
         sdk_error.value,
         bridge_error.value,
     )
