@@ -20,8 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from epp_host import Plugin, Server
+from epp_host import Plugin
 from sdk_host import Sdk, plugin_directory
+from server_process import Server
 
 # Spawn to answered `initialize`, as a share of `node -e 0`: the least that a plugin in Node costs.
 MAX_START_OF_NODE = 0.3

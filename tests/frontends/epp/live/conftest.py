@@ -17,7 +17,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from epp_host import Plugin, Server
+from epp_host import Plugin
+from server_process import Server
 
 API_KEY = "epp-test-key-0123456789"
 TOKEN = "epp-test-token-0123456789"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host of EPP/1 for tests: starts the plugin as the real host does and speaks raw JSON lines with it.
+"""A host of EPP/1 for tests: starts the plugin as the real host does and speaks JSON lines with it.
 
 It is as strict as the real one. A line that is too long, no JSON object or no UTF-8 fails the test,
 because the real host would kill the plugin for it; so do an answer that nobody asked for, a second
@@ -12,14 +12,13 @@ import base64
 import contextlib
 import json
 import os
-import queue
-import re
 import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Iterator
+from typing import Any
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
@@ -63,7 +62,9 @@ class Ending:
 
 
 class Plugin:
-    def __init__(self, command: str | list[str], data_dir: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, command: str | list[str], data_dir: str, env: dict[str, str] | None = None
+    ) -> None:
         argv = [command] if isinstance(command, str) else command
         environ = {k: os.environ[k] for k in PASSED_ON if k in os.environ}
         environ["ABX_PROVIDER_DATA_DIR"] = data_dir
@@ -110,7 +111,9 @@ class Plugin:
         return number
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        self.raw(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
+        self.raw(
+            json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n"
+        )
 
     def cancel(self, number: Any) -> None:
         self.notify("$/cancel", {"id": number})
@@ -129,9 +132,13 @@ class Plugin:
                     position += 1
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise TimeoutError(f"not said within {timeout} s; stderr: {self.stderr[-500:]!r}")
+                    raise TimeoutError(
+                        f"not said within {timeout} s; stderr: {self.stderr[-500:]!r}"
+                    )
                 if self._closed:
-                    raise EOFError(f"the plugin ended: {self.process.poll()}; {self.stderr[-500:]!r}")
+                    raise EOFError(
+                        f"the plugin ended: {self.process.poll()}; {self.stderr[-500:]!r}"
+                    )
                 self._changed.wait(left)
 
     def answer(self, number: Any, timeout: float = 30.0) -> dict[str, Any]:
@@ -146,7 +153,9 @@ class Plugin:
     def call(self, method: str, params: dict[str, Any] | None = None, timeout: float = 30.0) -> Any:
         return self.result(self.start(method, params), timeout)
 
-    def error(self, method: str, params: dict[str, Any] | None = None, timeout: float = 30.0) -> EppError:
+    def error(
+        self, method: str, params: dict[str, Any] | None = None, timeout: float = 30.0
+    ) -> EppError:
         try:
             result = self.call(method, params, timeout)
         except EppError as error:
@@ -185,7 +194,9 @@ class Plugin:
         params.update(changes)
         return self.call("sandbox.create", params, timeout=90)
 
-    def exec_params(self, sandbox_id: str, cmd: str, args: list[str] | None = None, **changes: Any) -> dict[str, Any]:
+    def exec_params(
+        self, sandbox_id: str, cmd: str, args: list[str] | None = None, **changes: Any
+    ) -> dict[str, Any]:
         params = {
             "sandbox_id": sandbox_id,
             "cmd": cmd,
@@ -198,7 +209,14 @@ class Plugin:
         params.update(changes)
         return params
 
-    def run(self, sandbox_id: str, cmd: str, args: list[str] | None = None, wait: float = 60, **changes: Any) -> Outcome:
+    def run(
+        self,
+        sandbox_id: str,
+        cmd: str,
+        args: list[str] | None = None,
+        wait: float = 60,
+        **changes: Any,
+    ) -> Outcome:
         params = self.exec_params(sandbox_id, cmd, args, **changes)
         started = self.call("exec.start", params, timeout=wait)
         return self.finish(started["process_id"], wait)
@@ -219,16 +237,24 @@ class Plugin:
         position = 0
         while True:
             note = self.wait_for(
-                lambda m: "method" in m and m["params"].get("process_id") == process_id, wait, position
+                lambda m: "method" in m and m["params"].get("process_id") == process_id,
+                wait,
+                position,
             )
             yield note
-            position = next(i for i in range(position, len(self.messages)) if self.messages[i] is note) + 1
+            position = (
+                next(i for i in range(position, len(self.messages)) if self.messages[i] is note) + 1
+            )
             if note["method"] == last:
                 return
 
     def write(self, sandbox_id: str, path: str, content: bytes, **changes: Any) -> Any:
         text = base64.b64encode(content).decode("ascii")
-        return self.call("files.write", {"sandbox_id": sandbox_id, "path": path, "content_b64": text, **changes}, 60)
+        return self.call(
+            "files.write",
+            {"sandbox_id": sandbox_id, "path": path, "content_b64": text, **changes},
+            60,
+        )
 
     def read(self, sandbox_id: str, path: str, **changes: Any) -> bytes:
         result = self.call("files.read", {"sandbox_id": sandbox_id, "path": path, **changes}, 60)
@@ -264,10 +290,8 @@ class Plugin:
 
     def close_input(self) -> None:
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
 
     def wait_end(self, timeout: float = 10) -> int:
         code = self.process.wait(timeout)
@@ -345,40 +369,3 @@ class Plugin:
         assert self.process.stderr is not None
         while chunk := os.read(self.process.stderr.fileno(), 65536):
             self.stderr += chunk
-
-
-class Server:
-    """A program that says on standard output or error where it listens."""
-
-    def __init__(self, argv: list[str], ready: str, env: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
-        )
-        self.log = b""
-        found: queue.Queue[str] = queue.Queue()
-        pattern = re.compile(ready)
-
-        def read() -> None:
-            assert self.process.stdout is not None
-            for line in self.process.stdout:
-                self.log += line
-                if match := pattern.search(line.decode(errors="replace")):
-                    found.put(match.group(1))
-            found.put("")
-
-        threading.Thread(target=read, daemon=True).start()
-        self.address = ""
-        with contextlib.suppress(queue.Empty):
-            self.address = found.get(timeout=60)
-        if not self.address:
-            self.stop()
-            raise RuntimeError(f"{argv[0]} did not start: {self.log[-1000:]!r}")
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()

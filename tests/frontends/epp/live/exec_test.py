@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +52,19 @@ def test_output_is_live(plugin: Plugin, shared_sandbox: str) -> None:
 
 
 def test_arguments_arrive_exactly(plugin: Plugin, shared_sandbox: str) -> None:
-    args = ["", "-x", "a'b\"c", "$HOME `id` $(id)", "new\nline", "tab\t", "中 😀", "\\", "*", "~", "%s"]
+    args = [
+        "",
+        "-x",
+        "a'b\"c",
+        "$HOME `id` $(id)",
+        "new\nline",
+        "tab\t",
+        "中 😀",
+        "\\",
+        "*",
+        "~",
+        "%s",
+    ]
     script = "import sys; sys.stdout.write('\\0'.join(sys.argv[1:]))"
     outcome = plugin.run(shared_sandbox, "python3", ["-c", script, *args])
     assert outcome.stdout.split("\0") == args
@@ -59,7 +72,9 @@ def test_arguments_arrive_exactly(plugin: Plugin, shared_sandbox: str) -> None:
 
 def test_a_long_argument_arrives(plugin: Plugin, shared_sandbox: str) -> None:
     text = "x" * (96 * 1024)
-    outcome = plugin.run(shared_sandbox, "python3", ["-c", "import sys; print(len(sys.argv[1]))", text])
+    outcome = plugin.run(
+        shared_sandbox, "python3", ["-c", "import sys; print(len(sys.argv[1]))", text]
+    )
     assert outcome.stdout == f"{len(text)}\n"
     params = plugin.exec_params(shared_sandbox, "true", ["x" * (128 * 1024)])
     error = plugin.error("exec.start", params)
@@ -181,7 +196,9 @@ def test_output_is_exact(plugin: Plugin, shared_sandbox: str) -> None:
     nul = plugin.shell(shared_sandbox, r"printf 'a\0b'")
     assert nul.stdout == "a\0b"
     text = "naive 😀 日本語 " * 3
-    slow = "import sys, time\nfor b in sys.argv[1].encode():\n  sys.stdout.buffer.write(bytes([b]));"
+    slow = (
+        "import sys, time\nfor b in sys.argv[1].encode():\n  sys.stdout.buffer.write(bytes([b]));"
+    )
     slow += " sys.stdout.buffer.flush()"
     assert plugin.run(shared_sandbox, "python3", ["-c", slow, text]).stdout == text
 
@@ -195,14 +212,16 @@ def test_sixteen_megabytes_on_one_line(plugin: Plugin, shared_sandbox: str) -> N
 
 
 def memory_peak(plugin: Plugin) -> int:
-    with open(f"/proc/{plugin.process.pid}/status") as file:
-        (line,) = [line for line in file if line.startswith("VmHWM")]
+    status = Path(f"/proc/{plugin.process.pid}/status").read_text().splitlines()
+    (line,) = [line for line in status if line.startswith("VmHWM")]
     return int(line.split()[1]) << 10
 
 
 def test_many_commands_side_by_side(plugin: Plugin, shared_sandbox: str) -> None:
     numbers = [
-        plugin.start("exec.start", plugin.exec_params(shared_sandbox, "sh", ["-c", f"sleep .5; echo {i}"]))
+        plugin.start(
+            "exec.start", plugin.exec_params(shared_sandbox, "sh", ["-c", f"sleep .5; echo {i}"])
+        )
         for i in range(30)
     ]
     for i, number in enumerate(numbers):
@@ -211,7 +230,8 @@ def test_many_commands_side_by_side(plugin: Plugin, shared_sandbox: str) -> None
 
 def test_nothing_waits_for_a_slow_command(plugin: Plugin, shared_sandbox: str) -> None:
     slow = [
-        plugin.start("exec.start", plugin.exec_params(shared_sandbox, "sleep", ["60"])) for _ in range(10)
+        plugin.start("exec.start", plugin.exec_params(shared_sandbox, "sleep", ["60"]))
+        for _ in range(10)
     ]
     for number in slow:
         plugin.result(number)
@@ -274,19 +294,22 @@ def test_processes_are_listed_and_signalled(plugin: Plugin, shared_sandbox: str)
     while not mine:
         assert time.monotonic() < deadline
         listed = plugin.call("process.list", {"sandbox_id": shared_sandbox})["processes"]
-        assert all(isinstance(p["pid"], (int, str)) and isinstance(p["command"], str) for p in listed)
+        assert all(
+            isinstance(p["pid"], int | str) and isinstance(p["command"], str) for p in listed
+        )
         mine = [p for p in listed if p["command"].endswith("sleep 4646")]
     plugin.call(
-        "process.signal", {"sandbox_id": shared_sandbox, "pid": mine[-1]["pid"], "signal": "SIGTERM"}
+        "process.signal",
+        {"sandbox_id": shared_sandbox, "pid": mine[-1]["pid"], "signal": "SIGTERM"},
     )
     assert plugin.finish(process_id).code in (143, 130)
 
 
 def test_any_signal_reaches_a_command_of_ours(plugin: Plugin, shared_sandbox: str) -> None:
     script = "trap 'echo got; exit 5' USR1; echo ready; while :; do sleep .1; done"
-    process_id = plugin.call("exec.start", plugin.exec_params(shared_sandbox, "bash", ["-c", script]))[
-        "process_id"
-    ]
+    process_id = plugin.call(
+        "exec.start", plugin.exec_params(shared_sandbox, "bash", ["-c", script])
+    )["process_id"]
     notes = plugin.notes(process_id, "exec.exit")
     assert next(notes)["params"]["data"] == "ready\n"
     plugin.call("process.signal", {"sandbox_id": shared_sandbox, "pid": process_id, "signal": 10})
@@ -334,10 +357,14 @@ def test_a_terminal_is_a_terminal(plugin: Plugin, shared_sandbox: str) -> None:
     write("stty size; echo sum$((40+2))\n")
     read_terminal(plugin, process_id, b"sum42")
     assert b"40 100" in read_terminal(plugin, process_id, b"sum42")
-    plugin.call("pty.resize", {"sandbox_id": shared_sandbox, "process_id": process_id, "cols": 60, "rows": 10})
+    plugin.call(
+        "pty.resize",
+        {"sandbox_id": shared_sandbox, "process_id": process_id, "cols": 60, "rows": 10},
+    )
     write("stty size; echo sum$((50+2))\n")
     assert b"10 60" in read_terminal(plugin, process_id, b"sum52")
-    # The program says itself that it runs: a Ctrl-C before that would meet the shell that reads the line.
+    # The program says itself that it runs: a Ctrl-C before that would meet the shell that reads
+    # the line.
     write("sh -c 'echo up$((70+2)); exec sleep 100'\n")
     read_terminal(plugin, process_id, b"up72")
     write("\x03")
@@ -348,9 +375,13 @@ def test_a_terminal_is_a_terminal(plugin: Plugin, shared_sandbox: str) -> None:
 
 
 def test_closing_a_terminal_ends_its_shell(plugin: Plugin, shared_sandbox: str) -> None:
-    process_id = plugin.call("pty.open", {"sandbox_id": shared_sandbox, "cols": 80, "rows": 24})["process_id"]
+    process_id = plugin.call("pty.open", {"sandbox_id": shared_sandbox, "cols": 80, "rows": 24})[
+        "process_id"
+    ]
     data = base64.b64encode(b"sleep 4747\n").decode()
-    plugin.call("pty.write", {"sandbox_id": shared_sandbox, "process_id": process_id, "data_b64": data})
+    plugin.call(
+        "pty.write", {"sandbox_id": shared_sandbox, "process_id": process_id, "data_b64": data}
+    )
     while not alive(plugin, shared_sandbox, "4747"):
         pass
     plugin.call("pty.close", {"sandbox_id": shared_sandbox, "process_id": process_id})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import datetime
 import os
-from typing import Any
+from pathlib import Path
 
 import pytest
 from epp_host import MAX_LINE_BYTES, EppError, Plugin
@@ -34,7 +34,12 @@ def test_bytes_come_back(plugin: Plugin, shared_sandbox: str, place: str, size: 
 
 
 def test_text_of_every_kind_comes_back(plugin: Plugin, shared_sandbox: str, place: str) -> None:
-    for content in [b"a\r\nb\r\n", b"\xef\xbb\xbfbom", "utf-16".encode("utf-16"), "日本 😀".encode()]:
+    for content in [
+        b"a\r\nb\r\n",
+        b"\xef\xbb\xbfbom",
+        "utf-16".encode("utf-16"),
+        "日本 😀".encode(),
+    ]:
         plugin.write(shared_sandbox, place + "/t", content)
         assert plugin.read(shared_sandbox, place + "/t") == content
     # Shorter than before: nothing of the old text stays.
@@ -59,7 +64,9 @@ def test_the_largest_file_fits_and_one_byte_more_is_refused(
     assert error.code == -32000 and str(LARGEST_READ + 12) in error.message
     whole, offset = b"", 0
     while True:
-        part = plugin.call("files.read", {"sandbox_id": shared_sandbox, "path": path, "offset": offset})
+        part = plugin.call(
+            "files.read", {"sandbox_id": shared_sandbox, "path": path, "offset": offset}
+        )
         whole += base64.b64decode(part["content_b64"])
         offset = len(whole)
         if part["eof"]:
@@ -73,7 +80,11 @@ def test_an_upload_that_is_too_long_is_skipped(
 ) -> None:
     plugin.call("files.stat", {"sandbox_id": shared_sandbox, "path": place})
     before = resident(plugin)
-    params = {"sandbox_id": shared_sandbox, "path": place + "/huge", "content_b64": "A" * (megabytes << 20)}
+    params = {
+        "sandbox_id": shared_sandbox,
+        "path": place + "/huge",
+        "content_b64": "A" * (megabytes << 20),
+    }
     error = plugin.error("files.write", params)
     assert error.code == -32000 and str(MAX_LINE_BYTES) in error.message
     with pytest.raises(EppError) as missing:
@@ -83,13 +94,15 @@ def test_an_upload_that_is_too_long_is_skipped(
 
 
 def resident(plugin: Plugin) -> int:
-    with open(f"/proc/{plugin.process.pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    statm = Path(f"/proc/{plugin.process.pid}/statm").read_text()
+    return int(statm.split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def test_what_has_no_size_or_no_end(plugin: Plugin, shared_sandbox: str) -> None:
     assert b"processor" in plugin.read(shared_sandbox, "/proc/cpuinfo")
-    error = plugin.error("files.read", {"sandbox_id": shared_sandbox, "path": "/dev/zero"}, timeout=60)
+    error = plugin.error(
+        "files.read", {"sandbox_id": shared_sandbox, "path": "/dev/zero"}, timeout=60
+    )
     assert error.code == -32006 and "regular file" in error.message
 
 
@@ -103,7 +116,9 @@ def test_modes(plugin: Plugin, shared_sandbox: str, place: str) -> None:
     assert mode("secret") == "600"
     plugin.write(shared_sandbox, place + "/secret", b"again")
     assert mode("secret") == "600"
-    plugin.call("files.chmod", {"sandbox_id": shared_sandbox, "path": place + "/secret", "mode": 0o750})
+    plugin.call(
+        "files.chmod", {"sandbox_id": shared_sandbox, "path": place + "/secret", "mode": 0o750}
+    )
     assert mode("secret") == "750"
     error = plugin.error(
         "files.chmod", {"sandbox_id": shared_sandbox, "path": place + "/secret", "mode": "rwx"}
@@ -116,13 +131,22 @@ def test_directories(plugin: Plugin, shared_sandbox: str, place: str) -> None:
     plugin.call("files.mkdir", {**box, "path": place + "/a/b/c"})
     plugin.call("files.mkdir", {**box, "path": place + "/a/b/c"})
     plugin.write(shared_sandbox, place + "/a/x/y.txt", b"12345")
-    entries = {e["name"]: e for e in plugin.call("files.list", {**box, "path": place + "/a"})["entries"]}
+    entries = {
+        e["name"]: e for e in plugin.call("files.list", {**box, "path": place + "/a"})["entries"]
+    }
     assert {n: e["type"] for n, e in entries.items()} == {"b": "dir", "x": "dir"}
     stat = plugin.call("files.stat", {**box, "path": place + "/a/x/y.txt"})
-    assert (stat["name"], stat["path"], stat["type"], stat["size"]) == ("y.txt", place + "/a/x/y.txt", "file", 5)
+    assert (stat["name"], stat["path"], stat["type"], stat["size"]) == (
+        "y.txt",
+        place + "/a/x/y.txt",
+        "file",
+        5,
+    )
     changed = datetime.datetime.fromisoformat(stat["mtime"].replace("Z", "+00:00"))
-    assert abs((datetime.datetime.now(datetime.timezone.utc) - changed).total_seconds()) < 60
-    plugin.call("files.move", {**box, "source": place + "/a/x/y.txt", "destination": place + "/n/z.txt"})
+    assert abs((datetime.datetime.now(datetime.UTC) - changed).total_seconds()) < 60
+    plugin.call(
+        "files.move", {**box, "source": place + "/a/x/y.txt", "destination": place + "/n/z.txt"}
+    )
     assert plugin.read(shared_sandbox, place + "/n/z.txt") == b"12345"
     found = plugin.call("files.search", {**box, "path": place, "pattern": "*.txt"})["entries"]
     assert [e["path"] for e in found] == [place + "/n/z.txt"]
@@ -131,7 +155,9 @@ def test_directories(plugin: Plugin, shared_sandbox: str, place: str) -> None:
     assert (error.code, error.sdk_code) == (-32002, "E4001")
 
 
-def test_nothing_is_moved_over_something_else(plugin: Plugin, shared_sandbox: str, place: str) -> None:
+def test_nothing_is_moved_over_something_else(
+    plugin: Plugin, shared_sandbox: str, place: str
+) -> None:
     plugin.write(shared_sandbox, place + "/old", b"old")
     plugin.write(shared_sandbox, place + "/new", b"new")
     params = {"sandbox_id": shared_sandbox, "source": place + "/new", "destination": place + "/old"}
@@ -143,7 +169,9 @@ def test_nothing_is_moved_over_something_else(plugin: Plugin, shared_sandbox: st
 
 def test_links(plugin: Plugin, shared_sandbox: str, place: str) -> None:
     plugin.write(shared_sandbox, place + "/target", b"123")
-    plugin.shell(shared_sandbox, f"cd {place} && ln -s target link && ln -s nowhere dangling && ln -s . here")
+    plugin.shell(
+        shared_sandbox, f"cd {place} && ln -s target link && ln -s nowhere dangling && ln -s . here"
+    )
     box = {"sandbox_id": shared_sandbox}
     link = plugin.call("files.stat", {**box, "path": place + "/link"})
     assert (link["type"], link["size"], link["symlink_target"]) == ("file", 3, "target")
@@ -156,17 +184,23 @@ def test_links(plugin: Plugin, shared_sandbox: str, place: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["price_$5", "$HOME", "${PATH}x", "a b", "new\nline", "quo'te\"", "日本😀", "-rf", "*"]
-    + [pytest.param("n" * 250, id="long")],
+    [
+        *("price_$5", "$HOME", "${PATH}x", "a b", "new\nline", "quo'te\"", "日本😀", "-rf", "*"),
+        pytest.param("n" * 250, id="long"),
+    ],
 )
-def test_names_are_taken_literally(plugin: Plugin, shared_sandbox: str, place: str, name: str) -> None:
+def test_names_are_taken_literally(
+    plugin: Plugin, shared_sandbox: str, place: str, name: str
+) -> None:
     plugin.write(shared_sandbox, f"{place}/{name}", name.encode())
     assert plugin.read(shared_sandbox, f"{place}/{name}") == name.encode()
     entries = plugin.call("files.list", {"sandbox_id": shared_sandbox, "path": place})["entries"]
     assert [e["name"] for e in entries] == [name]
 
 
-def test_a_name_that_is_no_utf8_hides_no_other(plugin: Plugin, shared_sandbox: str, place: str) -> None:
+def test_a_name_that_is_no_utf8_hides_no_other(
+    plugin: Plugin, shared_sandbox: str, place: str
+) -> None:
     plugin.run(shared_sandbox, "bash", ["-c", rf"cd {place}; touch $'\xff\xfe' ok"])
     entries = plugin.call("files.list", {"sandbox_id": shared_sandbox, "path": place})["entries"]
     names = {e["name"] for e in entries}
@@ -179,9 +213,20 @@ BAD_PATHS = ["", "relative", "~/a", "$HOME/a", "/a\0b", "/\ud800", "/" + "x" * 5
 
 
 @pytest.mark.parametrize("path", BAD_PATHS, ids=[ascii(p)[:20] for p in BAD_PATHS])
-def test_paths_that_name_nothing_are_refused(plugin: Plugin, shared_sandbox: str, path: str) -> None:
-    for method in ("files.read", "files.write", "files.stat", "files.list", "files.mkdir", "files.remove"):
-        error = plugin.error(method, {"sandbox_id": shared_sandbox, "path": path, "content_b64": "QQ=="})
+def test_paths_that_name_nothing_are_refused(
+    plugin: Plugin, shared_sandbox: str, path: str
+) -> None:
+    for method in (
+        "files.read",
+        "files.write",
+        "files.stat",
+        "files.list",
+        "files.mkdir",
+        "files.remove",
+    ):
+        error = plugin.error(
+            method, {"sandbox_id": shared_sandbox, "path": path, "content_b64": "QQ=="}
+        )
         assert error.code == -32006, (method, error)
 
 
@@ -204,7 +249,9 @@ def test_errors_of_files(plugin: Plugin, shared_sandbox: str, place: str) -> Non
 def test_large_directories(plugin: Plugin, shared_sandbox: str, place: str) -> None:
     script = "import sys\nfor i in range(int(sys.argv[2])): open(f'{sys.argv[1]}/{i:060d}', 'w')"
     plugin.run(shared_sandbox, "python3", ["-c", script, place, "20000"])
-    entries = plugin.call("files.list", {"sandbox_id": shared_sandbox, "path": place}, timeout=60)["entries"]
+    entries = plugin.call("files.list", {"sandbox_id": shared_sandbox, "path": place}, timeout=60)[
+        "entries"
+    ]
     assert len({e["name"] for e in entries}) == 20000
     plugin.run(shared_sandbox, "python3", ["-c", script, place, "60000"], wait=120)
     error = plugin.error("files.list", {"sandbox_id": shared_sandbox, "path": place}, timeout=60)

@@ -64,7 +64,9 @@ def test_metadata_environment_and_image_arrive(plugin: Plugin) -> None:
     sandbox_id = record["sandbox_id"]
     try:
         assert record["metadata"] == {"team": "a", "n": "1"}
-        assert plugin.call("sandbox.get", {"sandbox_id": sandbox_id})["metadata"] == record["metadata"]
+        assert (
+            plugin.call("sandbox.get", {"sandbox_id": sandbox_id})["metadata"] == record["metadata"]
+        )
         assert record["image"] == "python:3.12-slim"
         assert plugin.shell(sandbox_id, 'printf %s "$GREETING"').stdout == "hello $x"
     finally:
@@ -88,7 +90,7 @@ def test_set_timeout_counts_from_now_on_the_servers_clock(
         stored = plugin.call("sandbox.set_timeout", {"sandbox_id": sandbox_id, "timeout": asked})
         expires = plugin.call("sandbox.get", {"sandbox_id": sandbox_id})["expires_at"]
         assert stored["expires_at"] == expires
-        left = (when(expires) - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
+        left = (when(expires) - datetime.datetime.now(datetime.UTC)).total_seconds()
         assert got - 10 <= left <= got + 5, (asked, left)
         assert stored["timeout_raised"] is (float(asked) < 60)
 
@@ -159,7 +161,9 @@ def test_an_unknown_sandbox_is_e2009(plugin: Plugin, method: str) -> None:
     assert (error.code, error.sdk_code) == (-32002, "E2009"), error
 
 
-@pytest.mark.parametrize("odd", ["../sandboxes", "a/b", "a%2Fb", "a?x=1", "a#b", "x" * 10_000, "A B", "a\nb"])
+@pytest.mark.parametrize(
+    "odd", ["../sandboxes", "a/b", "a%2Fb", "a?x=1", "a#b", "x" * 10_000, "A B", "a\nb"]
+)
 @pytest.mark.parametrize("method", ["sandbox.get", "exec.start", "files.read", "ports.url"])
 def test_ids_of_other_forms_reach_no_other_route(plugin: Plugin, method: str, odd: str) -> None:
     error = plugin.error(method, {"sandbox_id": odd, **UNKNOWN_CALLS[method]})
@@ -204,7 +208,10 @@ def test_list_pages_lose_and_repeat_nothing(plugin: Plugin) -> None:
 def test_resources_reach_the_server(plugin: Plugin) -> None:
     record = plugin.create(cpu=1, memory=256)
     plugin.call("sandbox.kill", {"sandbox_id": record["sandbox_id"]})
-    assert plugin.error("sandbox.create", {"template": "base", "timeout": 300, "disk": 5}).code == -32003
+    assert (
+        plugin.error("sandbox.create", {"template": "base", "timeout": 300, "disk": 5}).code
+        == -32003
+    )
 
 
 def test_secure_access_is_refused_where_there_is_no_gateway(plugin: Plugin) -> None:
@@ -215,7 +222,8 @@ def test_secure_access_is_refused_where_there_is_no_gateway(plugin: Plugin) -> N
 def test_ports_url_reaches_the_port(plugin: Plugin, sandbox: dict[str, Any]) -> None:
     sandbox_id = sandbox["sandbox_id"]
     plugin.shell(
-        sandbox_id, "cd /tmp && echo served >f && nohup python3 -m http.server 8080 >/dev/null 2>&1 &"
+        sandbox_id,
+        "cd /tmp && echo served >f && nohup python3 -m http.server 8080 >/dev/null 2>&1 &",
     )
     for _ in range(100):
         if plugin.shell(sandbox_id, "true </dev/tcp/127.0.0.1/8080").code == 0:

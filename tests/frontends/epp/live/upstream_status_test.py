@@ -21,8 +21,9 @@ from astrabox_sandbox_bridge.client import (
     v1,
 )
 from conftest import Spawn, program
-from epp_host import Plugin, Server
+from epp_host import Plugin
 from error_table import answers
+from server_process import Server
 
 pytestmark = pytest.mark.asyncio
 
