@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
 import shutil
+import ssl
 import stat
 import subprocess
 import tarfile
+import threading
 import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import program
+from conftest import Spawn, program
 from sdk_host import plugin_directory
 
 # What a host accepts (its installer).
@@ -158,3 +161,52 @@ def test_it_runs_on_a_machine_that_has_nothing_else() -> None:
     by_id = {a.get("id"): a for a in answers}
     assert by_id[1]["result"]["protocol"] == "epp/1"
     assert by_id[2]["error"]["data"]["sdk_code"] == "E5001"
+
+
+class EmptyService(http.server.BaseHTTPRequestHandler):
+    """A service without sandboxes, whose bodies claim to be encoded in `encoding`."""
+
+    protocol_version = "HTTP/1.1"
+    encoding = ""
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        pagination = {"page": 1, "pageSize": 20, "totalItems": 0, "totalPages": 0}
+        body = {"items": [], "pagination": {**pagination, "hasNextPage": False}}
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if self.encoding:
+            self.send_header("Transfer-Encoding", self.encoding)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl for a certificate")
+def test_what_is_left_out_of_curl_is_not_missed(spawn: Spawn, tmp_path: Path) -> None:
+    """TLS with a server that would rather speak HTTP/2; encodings that nobody asked for."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    request += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    output(*request, "-keyout", key, "-out", certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), EmptyService)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    config = {"base_url": f"https://localhost:{server.server_address[1]}"}
+    plugin = spawn(config, env={"SSL_CERT_FILE": certificate})
+    assert plugin.call("sandbox.list", {"limit": 1})["sandboxes"] == []
+    for encoding in ("br", "zstd", "gzip, zstd"):
+        EmptyService.encoding = encoding
+        assert plugin.error("sandbox.list", {"limit": 1}).code == -32000
+    EmptyService.encoding = ""
+    assert plugin.call("sandbox.list", {"limit": 1})["sandboxes"] == []
+    stranger = spawn(config)
+    assert "certificate" in stranger.error("sandbox.list", {"limit": 1}).message
+    server.shutdown()
+    server.server_close()
