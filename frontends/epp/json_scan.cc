@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontends/epp/json_scan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -46,19 +47,48 @@ bool IsBeyondDouble(std::string_view token) {
          token.find("E-") == token.npos;
 }
 
-bool IsIdToken(std::string_view token) {
-  if (token.empty() || token.size() > kMaxIdBytes) return false;
-  if (token == "null") return true;
-  double value = 0;
-  const char* end = token.data() + token.size();
-  const bool digit_first = token[0] == '-' || (token[0] >= '0' && token[0] <= '9');
-  return digit_first && std::from_chars(token.data(), end, value).ptr == end;
+// Takes the digits at the front off; false if there are none.
+bool TakeDigits(std::string_view* text) {
+  const size_t digits = std::min(text->find_first_not_of("0123456789"), text->size());
+  text->remove_prefix(digits);
+  return digits > 0;
 }
 
+bool IsJsonNumber(std::string_view token) {
+  if (token.starts_with('-')) token.remove_prefix(1);
+  if (token.starts_with('0')) {
+    token.remove_prefix(1);
+  } else if (!TakeDigits(&token)) {
+    return false;
+  }
+  if (token.starts_with('.')) {
+    token.remove_prefix(1);
+    if (!TakeDigits(&token)) return false;
+  }
+  if (token.starts_with('e') || token.starts_with('E')) {
+    token.remove_prefix(1);
+    if (token.starts_with('+') || token.starts_with('-')) token.remove_prefix(1);
+    if (!TakeDigits(&token)) return false;
+  }
+  return token.empty();
+}
+
+// An id goes into the answer as it is, so it must not break the answer.
+bool IsIdToken(std::string_view token) {
+  return token.size() <= kMaxIdBytes && (token == "null" || IsJsonNumber(token));
+}
+
+// `token` has its quotes.
 bool IsIdString(std::string_view token) {
   if (token.size() > kMaxIdBytes) return false;
-  for (const char c : token) {
+  for (size_t i = 0; i < token.size(); ++i) {
+    const char c = token[i];
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7E) return false;
+    if (c != '\\') continue;
+    if (EscapeAt(token, i) < 0 && std::string_view("\"\\/bfnrt").find(token[i + 1]) == token.npos) {
+      return false;
+    }
+    ++i;
   }
   return true;
 }

@@ -131,7 +131,7 @@ std::string PlayConversation(std::string_view bytes, size_t piece) {
     splitter.Finish();
     actual.OnEndOfInput();
     actual.WaitUntilOver();
-    output.Flush(absl::InfiniteDuration());
+    output.Flush(absl::Seconds(30));
     asked = std::move(reader.asked);
   }
   close(fds[1]);

@@ -82,6 +82,19 @@ TEST(JsonScan, FindsTheIdInTheHostsOwnSpelling) {
   EXPECT_EQ(id(R"({"id":)" + std::string(300, '1') + "}"), "");
 }
 
+// It is written into the answer as it is: one that is no JSON would make the host end the plugin.
+TEST(JsonScan, TakesNoIdThatWouldBreakTheAnswer) {
+  for (const char* good : {"0", "-0", "10", "-1.5", "1e5", "2.5E+07", R"("\u00e9\n\/")",
+                           R"("\ud800")", R"("\\")", R"("")"}) {
+    EXPECT_EQ(ScanId(std::string("{\"id\":") + good + "}"), good);
+  }
+  for (const char* bad :
+       {"01", "-01", "1.", "-.5", ".5", "-", "1e", "1e+", "0x10", "-inf", "-nan", "-Infinity",
+        "NaN", "+1", R"("\udt")", R"("\u12")", R"("\q")", R"("\x41")"}) {
+    EXPECT_EQ(ScanId(std::string("{\"id\":") + bad + "}"), "") << bad;
+  }
+}
+
 TEST(JsonScan, FindsTheIdInALineThatIsCutOff) {
   const std::string line =
       R"({"jsonrpc": "2.0", "id": 123, "method": "files.write", "params": {"content_b64": "AAAA)";
