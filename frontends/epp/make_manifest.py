@@ -9,6 +9,7 @@ C++ header with the values that `initialize` must repeat exactly.
 import json
 import sys
 import tomllib
+from pathlib import Path
 
 
 def cpp_string(text: str) -> str:
@@ -51,13 +52,11 @@ def header(manifest: dict) -> str:
 
 def main() -> None:
     template, version, platform, out_toml, out_header = sys.argv[1:]
-    with open(template, encoding="utf-8") as file:
-        text = file.read().replace("@VERSION@", version).replace("@PLATFORM@", platform)
+    text = Path(template).read_text(encoding="utf-8")
+    text = text.replace("@VERSION@", version).replace("@PLATFORM@", platform)
     manifest = tomllib.loads(text)
-    with open(out_toml, "w", encoding="utf-8") as file:
-        file.write(text)
-    with open(out_header, "w", encoding="utf-8") as file:
-        file.write(header(manifest))
+    Path(out_toml).write_text(text, encoding="utf-8")
+    Path(out_header).write_text(header(manifest), encoding="utf-8")
 
 
 if __name__ == "__main__":
