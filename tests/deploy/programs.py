@@ -43,11 +43,12 @@ class OpenSandbox:
 class Bridge:
     """A bridge in front of `upstream`; ended by kill() or stop()."""
 
-    def __init__(self, log: Path, upstream: str, *flags: str) -> None:
+    def __init__(self, log: Path, upstream: str, *flags: str,
+                 listen: str = "127.0.0.1:0") -> None:
         self.log = log
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [os.environ["SANDBOX_BRIDGE_BINARY"], "--listen=127.0.0.1:0",
+                [os.environ["SANDBOX_BRIDGE_BINARY"], f"--listen={listen}",
                  f"--upstream={upstream}", *flags], stdin=subprocess.DEVNULL, stderr=out)
         eventually(lambda: LISTENING.search(log.read_text()) is not None
                    or self.process.poll() is not None, "the bridge listens")
