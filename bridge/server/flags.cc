@@ -16,6 +16,8 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
@@ -244,6 +246,12 @@ absl::StatusOr<Configuration> ReadConfiguration(int argc, char** argv) {
       "A gRPC service (sandbox.bridge.v1) in front of OpenSandbox.\n\n"
       "  sandbox_bridge --upstream=local\n"
       "  sandbox_bridge --upstream=http://opensandbox:8080 --api_key_file=/run/secrets/key");
+  // --help lists the flags of this file; by default it lists those of the file with main().
+  absl::FlagsUsageConfig usage;
+  usage.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "bridge/server/flags.cc");
+  };
+  absl::SetFlagsUsageConfig(std::move(usage));
   RETURN_IF_ERROR(ApplyEnvironment());
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {

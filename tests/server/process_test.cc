@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -147,6 +148,19 @@ TEST(Process, AKeyFromTheEnvironmentIsNotSeenByOthers) {
   EXPECT_TRUE(ExitedWith(both.Wait(kTwoSeconds), 1));
   EXPECT_THAT(both.log(), HasSubstr("only one of them can be meant"));
   EXPECT_THAT(both.log(), Not(HasSubstr("canary")));
+}
+
+TEST(Process, HelpListsTheFlags) {
+  const std::string command = BridgeProcess::Path() + " --help";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string help;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) help += static_cast<char>(c);
+  pclose(pipe);
+  for (const char* flag : {"--upstream", "--listen", "--health_listen", "--api_key_file"}) {
+    EXPECT_THAT(help, HasSubstr(std::string(flag) + " (")) << help;
+  }
+  EXPECT_THAT(help, Not(HasSubstr("--flagfile (")));  // those of the library are in --helpfull
 }
 
 // ---- signals
