@@ -18,10 +18,12 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 
 from epp_host import Plugin
+from sdk_host import Sdk, plugin_directory
 from server_process import Server
 
 API_KEY = "epp-test-key-0123456789"
-TOKEN = "epp-test-token-0123456789"
+# Where nothing listens.
+NOWHERE = {"base_url": "http://127.0.0.1:1"}
 
 
 def program(name: str) -> str:
@@ -62,6 +64,14 @@ def config(mode: str, request: pytest.FixtureRequest) -> dict[str, Any]:
 def settings(config: dict[str, Any]) -> dict[str, str]:
     """The same as variables of the host's environment."""
     return {f"ABX_OPENSANDBOX_{name.upper()}": str(value) for name, value in config.items()}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Sdk:
+    """The real host with the package installed, in a home of its own."""
+    sdk = Sdk(tmp_path_factory.mktemp("home"))
+    assert sdk.providers("install", str(plugin_directory()), "--yes").code == 0
+    return sdk
 
 
 Spawn = Callable[..., Plugin]

@@ -22,7 +22,7 @@ from astrabox_sandbox_bridge.client import (
 )
 from conftest import settings
 from error_table import answers
-from sdk_host import Sdk, plugin_directory
+from sdk_host import Sdk
 
 pytestmark = pytest.mark.asyncio
 
@@ -34,13 +34,6 @@ class Both:
     id: str
     sdk: Any  # ProviderSandbox
     bridge: BridgeClient
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Sdk:
-    sdk = Sdk(tmp_path_factory.mktemp("home"))
-    assert sdk.providers("install", str(plugin_directory()), "--yes").code == 0
-    return sdk
 
 
 @pytest_asyncio.fixture

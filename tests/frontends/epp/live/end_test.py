@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import API_KEY, Spawn, program
-
-NOWHERE = {"base_url": "http://127.0.0.1:1"}
+from conftest import API_KEY, NOWHERE, Spawn, program
 
 
 def test_shutdown_is_quick(spawn: Spawn) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import API_KEY, settings
 from epp_host import Plugin
-from sdk_host import Sdk, plugin_directory
+from sdk_host import Sdk
 
 CREATE = """
 import asyncio, sys
@@ -41,13 +41,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Sdk:
-    sdk = Sdk(tmp_path_factory.mktemp("home"))
-    assert sdk.providers("install", str(plugin_directory()), "--yes").code == 0
-    return sdk
 
 
 class Running:

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Spawn, program
+from conftest import NOWHERE, Spawn, program
 from epp_host import Plugin
-
-NOWHERE = {"base_url": "http://127.0.0.1:1"}
 
 
 @pytest.fixture
