@@ -3,6 +3,8 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -134,6 +136,67 @@ Sample DirectDownload(const DirectTarget& target) {
   const double start = Now();
   std::string failure = easy.Perform();
   sample.seconds = Now() - start;
+  if (!failure.empty()) sample.Fail(std::move(failure));
+  return sample;
+}
+
+namespace {
+
+// The multipart body of an upload, made while it is sent.
+struct UploadBody {
+  std::string head, tail;
+  int64_t bytes = 0;
+  int64_t at = 0;
+
+  int64_t size() const { return static_cast<int64_t>(head.size() + tail.size()) + bytes; }
+  static size_t Give(char* to, size_t size, size_t count, void* from) {
+    auto& self = *static_cast<UploadBody*>(from);
+    const auto head = static_cast<int64_t>(self.head.size());
+    const int64_t room = static_cast<int64_t>(size * count);
+    int64_t n = 0;
+    if (self.at < head) {
+      n = std::min(room, head - self.at);
+      std::memcpy(to, self.head.data() + self.at, static_cast<size_t>(n));
+    } else if (self.at < head + self.bytes) {
+      n = std::min(room, head + self.bytes - self.at);
+      std::memset(to, 0, static_cast<size_t>(n));
+    } else {
+      n = std::min(room, self.size() - self.at);
+      std::memcpy(to, self.tail.data() + (self.at - head - self.bytes), static_cast<size_t>(n));
+    }
+    self.at += n;
+    return static_cast<size_t>(n);
+  }
+};
+
+}  // namespace
+
+Sample DirectUpload(const DirectTarget& target, const std::string& path, int64_t bytes) {
+  constexpr char kBoundary[] = "bench-boundary-6b1f7c2e";
+  UploadBody body;
+  body.bytes = bytes;
+  body.head =
+      std::string("--") + kBoundary +
+      "\r\nContent-Disposition: form-data; name=\"metadata\"; filename=\"metadata\"\r\n\r\n" +
+      nlohmann::json{{"path", path}}.dump() + "\r\n--" + kBoundary +
+      "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"file\"\r\n\r\n";
+  body.tail = std::string("\r\n--") + kBoundary + "--\r\n";
+  DirectTarget with_type = target;
+  with_type.headers.push_back(std::string("Content-Type: multipart/form-data; boundary=") +
+                              kBoundary);
+  Sample sample;
+  Easy easy(with_type);
+  int64_t answered = 0;
+  easy.OnBody(&Count, &answered);
+  easy.Set(CURLOPT_POST, 1L);
+  easy.Set(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+  easy.Set(CURLOPT_READFUNCTION, &UploadBody::Give);
+  easy.Set(CURLOPT_READDATA, &body);
+  easy.Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+  const double start = Now();
+  std::string failure = easy.Perform();
+  sample.seconds = Now() - start;
+  sample.items = bytes;
   if (!failure.empty()) sample.Fail(std::move(failure));
   return sample;
 }

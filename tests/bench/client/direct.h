@@ -28,4 +28,7 @@ Sample DirectExec(const DirectTarget& target, const std::string& command, bool s
 // GETs the URL and counts the bytes.
 Sample DirectDownload(const DirectTarget& target);
 
+// POSTs `bytes` zeros as a file of the sandbox to the daemon's upload route; `items` are the bytes.
+Sample DirectUpload(const DirectTarget& target, const std::string& path, int64_t bytes);
+
 }  // namespace bridge::bench

@@ -4,6 +4,7 @@
 // Run by tests/bench/run; see bench_client --help.
 #include <curl/curl.h>
 
+#include <atomic>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -29,6 +30,7 @@ ABSL_FLAG(bool, stamped, false, "Each line of output is a time; measure how late
 ABSL_FLAG(bool, gaps, false, "Let the server fall idle before each call.");
 ABSL_FLAG(int, calls, 1000, "How many calls, or streams, a thread.");
 ABSL_FLAG(int, execs, 1, "How many commands a thread, one after the other.");
+ABSL_FLAG(int64_t, bytes, 1 << 20, "How large a file to write.");
 ABSL_FLAG(int, threads, 1, "How many do it at once.");
 
 namespace bridge::bench {
@@ -88,11 +90,19 @@ Sample Measure(const std::string& what) {
                        [&] { return GrpcExec(channel, sandbox, command, fidelity, stamped); });
        }},
       {"download", [&] { return GrpcDownload(channel, sandbox, absl::GetFlag(FLAGS_path)); }},
+      {"upload",
+       [&] {
+         static std::atomic<int> number = 0;  // each thread has a file of its own
+         return GrpcUpload(channel, sandbox, absl::GetFlag(FLAGS_path) + std::to_string(number++),
+                           absl::GetFlag(FLAGS_bytes));
+       }},
       {"idle", [&] { return GrpcIdle(channel, sandbox, calls, fidelity); }},
       {"direct-unary", [&] { return DirectUnary(direct, calls); }},
       {"direct-exec",
        [&] { return InTurn(execs, [&] { return DirectExec(direct, command, stamped); }); }},
       {"direct-download", [&] { return DirectDownload(direct); }},
+      {"direct-upload",
+       [&] { return DirectUpload(direct, absl::GetFlag(FLAGS_path), absl::GetFlag(FLAGS_bytes)); }},
   };
   const auto found = measurements.find(what);
   if (found == measurements.end()) {
@@ -108,8 +118,8 @@ Sample Measure(const std::string& what) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "bench_client (echo|unary|exec|download|idle|direct-unary|direct-exec|direct-download) "
-      "[flags]");
+      "bench_client (echo|unary|exec|download|upload|idle|"
+      "direct-unary|direct-exec|direct-download|direct-upload) [flags]");
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
   if (words.size() != 2) {
     std::cerr << absl::ProgramUsageMessage() << "\n";

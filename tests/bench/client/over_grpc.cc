@@ -148,4 +148,31 @@ Sample GrpcDownload(const std::shared_ptr<grpc::Channel>& channel, const std::st
   return sample;
 }
 
+Sample GrpcUpload(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+                  const std::string& path, int64_t bytes) {
+  Sample sample;
+  auto stub = v1::FileService::NewStub(channel);
+  grpc::ClientContext context;
+  v1::WriteFileResponse response;
+  v1::WriteFileChunk chunk;
+  chunk.mutable_header()->set_sandbox_id(sandbox_id);
+  chunk.mutable_header()->mutable_options()->set_path(path);
+  chunk.mutable_header()->set_size_bytes(bytes);
+  const double start = Now();
+  auto writer = stub->WriteFile(&context, &response);
+  bool alive = writer->Write(chunk);
+  chunk.set_data(std::string(256 << 10, '\0'));
+  for (int64_t left = bytes; alive && left > 0; left -= 256 << 10) {
+    if (left < 256 << 10) chunk.mutable_data()->resize(static_cast<size_t>(left));
+    alive = writer->Write(chunk);
+  }
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  sample.seconds = Now() - start;
+  sample.items = response.size_bytes();
+  if (!status.ok()) sample.Fail(Why(status));
+  if (status.ok() && response.size_bytes() != bytes) sample.Fail("another size was written");
+  return sample;
+}
+
 }  // namespace bridge::bench

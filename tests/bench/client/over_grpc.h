@@ -29,6 +29,9 @@ Sample GrpcExec(const std::shared_ptr<grpc::Channel>& channel, const std::string
 // One file; `items` are its bytes.
 Sample GrpcDownload(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
                     const std::string& path);
+// Writes `bytes` zeros as one file, in place, in messages of 256 KiB; `items` are its bytes.
+Sample GrpcUpload(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+                  const std::string& path, int64_t bytes);
 // Opens `streams` commands that print nothing, prints {"open": n} when all have started, and holds
 // them until standard input ends. Then cancels all.
 Sample GrpcIdle(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
