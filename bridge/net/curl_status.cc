@@ -42,7 +42,7 @@ constexpr Row kRows[] = {
     {CURLE_SSL_CACERT_BADFILE, R(UPSTREAM_UNAVAILABLE),
      "cannot be verified: the file of trusted certificates cannot be read"},
     {CURLE_OPERATION_TIMEDOUT, R(UPSTREAM_TIMEOUT), "did not answer in time"},
-    {CURLE_PARTIAL_FILE, R(UPSTREAM_PROTOCOL), "ended its answer too early"},
+    {CURLE_PARTIAL_FILE, R(UPSTREAM_UNAVAILABLE), "ended its answer too early"},
     {CURLE_WEIRD_SERVER_REPLY, R(UPSTREAM_PROTOCOL), "sent a malformed head"},
     {CURLE_UNSUPPORTED_PROTOCOL, R(UPSTREAM_PROTOCOL), "does not speak HTTP"},
     {CURLE_HTTP2, R(UPSTREAM_PROTOCOL), "does not speak HTTP/1.1"},

@@ -268,7 +268,7 @@ void Transfer::Impl::OnCurlDone(int curl_code) {
                          fmt::format("{} {}", HostAndPort(request_.url), own_fault_)));
   }
   if (curl_code == CURLE_OK && !head_complete_) {
-    return End(ProtocolStatus(request_.url, "ended its answer inside the head"));
+    curl_code = CURLE_PARTIAL_FILE;  // it ended inside the head
   }
   if (curl_code == CURLE_OPERATION_TIMEDOUT && phase() == HttpPhase::kConnect) {
     return End(

@@ -147,7 +147,7 @@ Task<absl::Status> FileReader::FailureOf(HttpHead head) {
 
 // Daemons end the connection when a file has fewer bytes than they promised.
 Task<absl::Status> FileReader::CutShort(absl::Status status) {
-  if (ReasonOf(status) != ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL) co_return status;
+  if (ReasonOf(status) != ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE) co_return status;
   const absl::StatusOr<FileInfo> now = co_await StatFile(sandbox_, place_, /*follow=*/true);
   co_return now.ok() && now->size < info_.size ? Shrunk() : status;
 }

@@ -36,19 +36,20 @@ void AddExtension(X509* certificate, int nid, const char* value) {
 
 }  // namespace
 
-TestCertificate::TestCertificate() : key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
+TestCertificate::TestCertificate(Options options)
+    : key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
   Check(key_ != nullptr && certificate_ != nullptr);
   X509_set_version(certificate_, X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate_), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate_), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(certificate_), 3600);
+  X509_gmtime_adj(X509_getm_notBefore(certificate_), -7200);
+  X509_gmtime_adj(X509_getm_notAfter(certificate_), options.expires_in_seconds);
   X509_set_pubkey(certificate_, key_);
   X509_NAME* name = X509_get_subject_name(certificate_);
   const auto* common = reinterpret_cast<const unsigned char*>("test");
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, common, -1, -1, 0);
   X509_set_issuer_name(certificate_, name);
   AddExtension(certificate_, NID_basic_constraints, "critical,CA:TRUE");
-  AddExtension(certificate_, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1");
+  AddExtension(certificate_, NID_subject_alt_name, options.names);
   Check(X509_sign(certificate_, key_, EVP_sha256()) > 0);
   BIO* bio = BIO_new(BIO_s_mem());
   Check(PEM_write_bio_X509(bio, certificate_) == 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tests/fakes/test_certificate.h — a self-signed certificate for localhost, 127.0.0.1 and ::1, made
-// when it is needed and never stored.
+// tests/fakes/test_certificate.h — a self-signed certificate for localhost, 127.0.0.1 and ::1, or
+// as a test wants it, made when it is needed and never stored.
 #pragma once
 
 #include <openssl/types.h>
@@ -12,7 +12,12 @@ namespace bridge {
 
 class TestCertificate {
  public:
-  TestCertificate();
+  struct Options {
+    const char* names = "DNS:localhost,IP:127.0.0.1,IP:::1";
+    long expires_in_seconds = 3600;  // negative: it has expired
+  };
+  TestCertificate() : TestCertificate(Options()) {}
+  explicit TestCertificate(Options options);
   ~TestCertificate();
   TestCertificate(const TestCertificate&) = delete;
   TestCertificate& operator=(const TestCertificate&) = delete;

@@ -57,7 +57,7 @@ TEST_F(HttpFailureTest, MessagesHoldNoSecrets) {
                                .url = url,
                                .headers = {{"OPEN-SANDBOX-API-KEY", "secret"}},
                                .body = "secret"});
-  EXPECT_THAT(response, FailsWith("UPSTREAM_PROTOCOL"));
+  EXPECT_THAT(response, FailsWith("UPSTREAM_UNAVAILABLE"));
   EXPECT_THAT(response.status().ToString(), Not(HasSubstr("secret")));
   EXPECT_THAT(response, HasMetadata("host", "127.0.0.1:" + std::to_string(server.port())));
 }
@@ -95,7 +95,7 @@ TEST_F(HttpFailureTest, TruncatedAnswersNeverLookComplete) {
            head + "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n",
        }) {
     const auto response = GetFromPeerThatSays(bytes);
-    EXPECT_THAT(response, FailsWith("UPSTREAM_PROTOCOL")) << bytes;
+    EXPECT_THAT(response, FailsWith("UPSTREAM_UNAVAILABLE")) << bytes;
   }
 }
 
@@ -160,7 +160,7 @@ TEST_F(HttpFailureTest, BytesBeforeTheEndAreDelivered) {
     result = transfer.result();
   });
   EXPECT_EQ(got, 70000u);
-  EXPECT_THAT(result, FailsWith("UPSTREAM_PROTOCOL"));
+  EXPECT_THAT(result, FailsWith("UPSTREAM_UNAVAILABLE"));
 }
 
 TEST_F(HttpFailureTest, BodiesLargerThanTheLimit) {
@@ -216,7 +216,7 @@ TEST_F(HttpFailureTest, TheHeadSurvivesABrokenBody) {
   RunTask(loop_, [&]() -> Task<void> {
     Transfer transfer(client_, {.url = server.Url()});
     const auto body = co_await transfer.ReadAll(100);
-    EXPECT_THAT(body, FailsWith("UPSTREAM_PROTOCOL"));
+    EXPECT_THAT(body, FailsWith("UPSTREAM_UNAVAILABLE"));
     const auto head = co_await transfer.Head();
     EXPECT_TRUE(head.ok());
     EXPECT_EQ(head->status, 418);
@@ -276,6 +276,25 @@ TEST_F(HttpFailureTest, TlsNeedsTrust) {
               FailsWith("UPSTREAM_UNAVAILABLE"));
 }
 
+// Trusted, and yet not for this server or not today.
+TEST_F(HttpFailureTest, TlsLooksAtNameAndDate) {
+  for (const TestCertificate::Options& options :
+       {TestCertificate::Options{.names = "DNS:elsewhere.example"},
+        TestCertificate::Options{.expires_in_seconds = -60}}) {
+    const TestCertificate certificate(options);
+    bool asked = false;
+    RawServer server(certificate, [&](RawConnection& peer) { asked = !peer.ReadHead().empty(); });
+    HttpClient trusting(loop_, {.ca_bundle = certificate.pem()});
+    const auto response =
+        RunTask(loop_, [&] { return bridge::Fetch(trusting, {.url = server.Url()}, 100); });
+    EXPECT_THAT(response, FailsWith("UPSTREAM_UNAVAILABLE"));
+    EXPECT_THAT(response, HasMetadata("phase", "connect"));
+    EXPECT_THAT(response, SaysInMessage("certificate that is not trusted"));
+    server.AwaitScripts();
+    EXPECT_FALSE(asked) << "nothing was sent, in the clear or otherwise";
+  }
+}
+
 TEST_F(HttpFailureTest, PlainAndTlsDoNotMix) {
   const TestCertificate certificate;
   RawServer tls(certificate, [](RawConnection&) {});
@@ -296,7 +315,7 @@ TEST_F(HttpFailureTest, ATlsStreamThatIsCutIsNotComplete) {
   });
   const auto response =
       RunTask(loop_, [&] { return bridge::Fetch(trusting, {.url = server.Url()}, 100); });
-  EXPECT_THAT(response, FailsWith("UPSTREAM_PROTOCOL"));
+  EXPECT_THAT(response, FailsWith("UPSTREAM_UNAVAILABLE"));
 }
 
 }  // namespace
