@@ -33,7 +33,7 @@ void CloseFd(int& fd) {
 }  // namespace
 
 Exec::Exec(const ExecSpec& spec)
-    : id_(RandomHex32()),
+    : id_(spec.id.empty() ? RandomHex32() : spec.id),
       kill_on_disconnect_(spec.kill_on_disconnect),
       drain_(spec.drain),
       out_(spec.retain_bytes),

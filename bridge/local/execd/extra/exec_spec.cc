@@ -43,6 +43,15 @@ void ReadInput(StrictObject& object, ExecSpec* out) {
   out->input = std::move(bytes);
 }
 
+void ReadId(StrictObject& object, ExecSpec* out) {
+  std::optional<std::string> id;
+  object.String("exec_id", &id);
+  if (!id) return;
+  out->id = *std::move(id);
+  const bool hex = out->id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!hex || out->id.size() != 32) object.Fail("exec_id", "must be 32 lower-case hex digits");
+}
+
 void ReadUser(StrictObject& object, ExecSpec* out) {
   std::optional<int64_t> uid, gid;
   object.String("user", &out->user);
@@ -104,6 +113,7 @@ std::optional<Failure> ParseExecSpec(std::string_view body, ExecSpec* out) {
   if (!out->stream && out->kill_on_disconnect) {
     object.Fail("stream", "may be false only with on_disconnect \"detach\"");
   }
+  ReadId(object, out);
   ReadUser(object, out);
   ReadInput(object, out);
   ReadTimes(object, out);

@@ -18,6 +18,7 @@
 namespace bridge::local::execd::extra {
 
 struct ExecSpec {
+  std::string id;                    // the client's choice; empty: ours
   std::vector<std::string> argv;     // exactly one of these two
   std::optional<std::string> shell;  //
   std::map<std::string, std::string> env;

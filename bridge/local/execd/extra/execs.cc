@@ -60,6 +60,10 @@ std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
   ForgetOld();
   {
     const std::lock_guard lock(mu_);
+    const auto same = [&spec](const auto& exec) { return exec->id() == spec.id; };
+    if (std::any_of(execs_.begin(), execs_.end(), same)) {
+      return Failure{409, "EXEC_EXISTS", "there is an exec of this id already", 0, "exec_id"};
+    }
     const auto running = std::count_if(execs_.begin(), execs_.end(),
                                        [](const auto& exec) { return exec->running(); });
     if (running >= static_cast<int64_t>(kMaxRunning)) {

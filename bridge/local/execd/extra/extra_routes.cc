@@ -25,7 +25,8 @@ struct Feature {
   int version;
 };
 
-constexpr std::array<Feature, 7> kFeatures = {{{"exec", 1},
+constexpr std::array<Feature, 8> kFeatures = {{{"exec", 1},
+                                               {"exec.id", 1},
                                                {"exec.ws", 1},
                                                {"signal", 1},
                                                {"processes", 1},

@@ -79,6 +79,11 @@ TEST(ExecSpec, Refusals) {
   EXPECT_EQ(Blamed(R"({"shell":"x","stream":false})"), "stream");
   EXPECT_EQ(Blamed(R"({"shell":"x","retain_bytes":1})"), "retain_bytes");
   EXPECT_EQ(Blamed(R"({"shell":"x","heartbeat_ms":99})"), "heartbeat_ms");
+  EXPECT_EQ(Blamed(R"({"shell":"x","exec_id":"0123456789abcdef0123456789abcdef"})"), "");
+  for (const char* id : {"", "1", "0123456789ABCDEF0123456789abcdef",
+                         "../56789abcdef0123456789abcdef01", "0123456789abcdef0123456789abcdef0"}) {
+    EXPECT_EQ(Blamed(R"({"shell":"x","exec_id":")" + std::string(id) + "\"}"), "exec_id") << id;
+  }
   EXPECT_EQ(Blamed(R"({"shell":"x","tty":true})"), "tty");
 }
 

@@ -35,6 +35,14 @@ TEST_F(ExecTest, ExactBytesOfTwoStreams) {
   EXPECT_EQ(Info(story.started["exec_id"])["outcome"]["code"], 3);
 }
 
+TEST_F(ExecTest, TheClientMayChooseTheId) {
+  const std::string id = "0123456789abcdef0123456789abcdef";
+  const Story story = Run({{"shell", "exit 3"}, {"exec_id", id}});
+  EXPECT_EQ(story.started["exec_id"], id);
+  EXPECT_EQ(Info(id)["outcome"]["code"], 3);
+  EXPECT_EQ(Refused({{"shell", "true"}, {"exec_id", id}}, 409)["code"], "EXEC_EXISTS");
+}
+
 TEST_F(ExecTest, ArgvEnvironmentAndDirectory) {
   Story story = Run({{"argv", {"printf", "%s|", "a b", "$HOME", ""}}});
   EXPECT_EQ(story.out, "a b|$HOME||");
