@@ -21,6 +21,8 @@ constexpr int kTries = 3;
 constexpr absl::Duration kRecheck = absl::Seconds(5);
 // For looking why a daemon fell silent.
 constexpr absl::Duration kExplainTimeout = absl::Seconds(3);
+// A timeout may fire so much before the deadline that it was set for.
+constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(10);
 
 // The sandboxes run on while their server is away.
 bool IsServersTrouble(const absl::Status& failure) {
@@ -199,6 +201,11 @@ Task<absl::StatusOr<Endpoint>> CachingDirectory::FindWithTries(const CallContext
 Task<absl::Status> CachingDirectory::Explain(CallContext context, std::string sandbox_id,
                                              absl::Status failure) {
   if (ReasonOf(failure) == ErrorReason::ERROR_REASON_CANCELLED) co_return failure;
+  // The caller's time was up: that tells nothing of the daemon, and none is left to ask.
+  if (ReasonOf(failure) == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT &&
+      loop_.Now() + kDeadlineSlack >= context.deadline) {
+    co_return failure;
+  }
   std::string host;
   if (const auto it = index_.find({sandbox_id, context.api_key}); it != index_.end()) {
     host = HostOf(it->second->daemon->endpoint);

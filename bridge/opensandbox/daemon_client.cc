@@ -7,6 +7,8 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/error_body.h"
+#include "bridge/opensandbox/upstream_error.h"
 
 namespace bridge {
 namespace {
@@ -26,17 +28,25 @@ bool IsServersCode(std::string_view code) {
   return code.find("::") != std::string_view::npos || code.rfind("BACKEND_", 0) == 0;
 }
 
+// As upstream_error.cc has it for the server, so that a status means the same wherever it comes
+// from.
 ErrorReason ReasonOfDaemonStatus(int status) {
   switch (status) {
     case 400:
     case 413:
+    case 416:
     case 422:
       return ErrorReason::ERROR_REASON_UPSTREAM_REJECTED;
     case 401:
+    case 407:
       return ErrorReason::ERROR_REASON_UPSTREAM_UNAUTHENTICATED;
     case 403:
       return ErrorReason::ERROR_REASON_UPSTREAM_PERMISSION_DENIED;
+    case 408:
+      return ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
     case 409:
+    case 423:
+    case 425:
       return ErrorReason::ERROR_REASON_CONFLICT;
     case 429:
       return ErrorReason::ERROR_REASON_QUOTA_EXCEEDED;
@@ -133,17 +143,41 @@ Task<absl::StatusOr<std::string>> DaemonClient::ReadSmallFile(CallContext contex
 }
 
 absl::Status DaemonError(const HttpResponse& response, std::string_view what) {
-  const ErrorReason reason = ReasonOfDaemonStatus(response.status);
-  ErrorDetails details;
-  details.metadata["upstream_status"] = std::to_string(response.status);
-  if (const std::string code = CodeOf(response.body); !code.empty()) {
-    details.metadata["upstream_code"] = code.substr(0, 64);
+  const ErrorBody body = ParseErrorBody(
+      response.headers.Get("Content-Type").value_or(std::string_view()), response.body);
+  ErrorReason reason = ReasonOfDaemonStatus(response.status);
+  // No daemon has pages: a gate on the way to it does.
+  if (body.html && response.status < 500) reason = ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL;
+  if (body.login_page && response.status < 500) {
+    reason = ErrorReason::ERROR_REASON_UPSTREAM_UNAUTHENTICATED;
   }
-  if (response.status == 401 || response.status == 403) details.metadata["hop"] = "sandbox";
-  return MakeError(reason,
-                   "the sandbox's daemon refused to " + std::string(what) + " (status " +
-                       std::to_string(response.status) + ")",
-                   std::move(details));
+  ErrorDetails details;
+  details.retry_after = RetryAfter(response.headers);
+  details.metadata["upstream_status"] = std::to_string(response.status);
+  if (!body.code.empty()) details.metadata["upstream_code"] = body.code.substr(0, 64);
+  if (reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAUTHENTICATED ||
+      reason == ErrorReason::ERROR_REASON_UPSTREAM_PERMISSION_DENIED) {
+    details.metadata["hop"] = "sandbox";
+  }
+  const std::string status = std::to_string(response.status);
+  if (body.html) {
+    return MakeError(
+        reason,
+        "asked to " + std::string(what) +
+            ", something between the bridge and the sandbox's daemon answered status " + status +
+            " with a web page" + (body.login_page ? " that asks to sign in" : ""),
+        std::move(details));
+  }
+  return MakeError(
+      reason, "the sandbox's daemon refused to " + std::string(what) + " (status " + status + ")",
+      std::move(details));
+}
+
+absl::Status UnexpectedContentType(std::string_view what) {
+  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                   std::string(what) +
+                       " was answered with an unexpected content type; something between the "
+                       "bridge and the sandbox's daemon answers in its place");
 }
 
 }  // namespace bridge

@@ -60,7 +60,11 @@ class DaemonClient {
 };
 
 // A daemon's error answer as a failure: by its status first, then by its code. `what` says in a few
-// words what was asked ("start a command"). Never quotes a 422's body.
+// words what was asked ("start a command"). Metadata: upstream_status, upstream_code, hop;
+// RetryInfo from Retry-After. Never quotes a body.
 absl::Status DaemonError(const HttpResponse& response, std::string_view what);
+
+// UPSTREAM_PROTOCOL: a success that is no daemon's. `what` begins the message ("a command").
+absl::Status UnexpectedContentType(std::string_view what);
 
 }  // namespace bridge

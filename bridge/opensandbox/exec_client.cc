@@ -33,6 +33,7 @@ absl::Status Unsupported(std::string_view feature, std::string_view why) {
 
 // The exchange failed, rather than the daemon: its cause is worth a look at the sandbox's record.
 bool IsTransportFailure(const absl::Status& status) {
+  if (MetadataOf(status).contains("upstream_status")) return false;  // somebody answered
   const ErrorReason reason = ReasonOf(status);
   return reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
          reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
@@ -269,7 +270,7 @@ Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalOwn(SandboxHandle sandb
   CO_ASSIGN_OR_RETURN(
       HttpResponse response,
       co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
-  if (response.status != 200) co_return ParseExecRefusal(response.status, response.body).status;
+  if (response.status != 200) co_return ParseExecRefusal(response).status;
   co_return ExecSignalResult{.delivery_confirmed = true};
 }
 
@@ -320,7 +321,7 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::GetOwn(SandboxHandle sandbox, ExecId 
   CO_ASSIGN_OR_RETURN(
       HttpResponse response,
       co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
-  if (response.status != 200) co_return ParseExecRefusal(response.status, response.body).status;
+  if (response.status != 200) co_return ParseExecRefusal(response).status;
   CO_ASSIGN_OR_RETURN(ExecRecord record, ParseExecRecord(response.body));
   ExecInfo info{.running = record.running,
                 .started_at = record.started_at,

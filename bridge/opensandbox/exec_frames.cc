@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/daemon_client.h"
 
 namespace bridge {
 namespace {
@@ -198,14 +199,16 @@ std::string ExecRequestJson(const ExecSpec& spec, absl::Duration heartbeat) {
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-ExecRefusal ParseExecRefusal(int http_status, std::string_view body) {
+ExecRefusal ParseExecRefusal(const HttpResponse& response) {
+  const std::string_view body = response.body;
   const Json object = ParseObject(body);
   const std::string code = object.is_null() ? "" : Text(object, "code");
-  const auto fail = [&code, http_status](ErrorReason reason, std::string_view words) {
+  const auto fail = [&code, &response](ErrorReason reason, std::string_view words) {
     ExecRefusal refusal;
-    refusal.status = MakeError(
-        reason, words,
-        {.metadata = {{"upstream_code", code}, {"upstream_status", std::to_string(http_status)}}});
+    refusal.status =
+        MakeError(reason, words,
+                  {.metadata = {{"upstream_code", code},
+                                {"upstream_status", std::to_string(response.status)}}});
     return refusal;
   };
   if (code == "SPAWN_FAILED") {
@@ -241,9 +244,9 @@ ExecRefusal ParseExecRefusal(int http_status, std::string_view body) {
   if (code == "PERMISSION_DENIED") {
     return fail(ErrorReason::ERROR_REASON_PERMISSION_DENIED, "the sandbox does not permit this");
   }
-  return fail(code.empty() ? ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL
-                           : ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
-              "the sandbox's daemon answered status " + std::to_string(http_status));
+  ExecRefusal refusal;
+  refusal.status = DaemonError(response, "run a command");
+  return refusal;
 }
 
 }  // namespace bridge

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "bridge/net/http.h"
 #include "bridge/opensandbox/exec_types.h"
 
 namespace bridge {
@@ -97,11 +98,12 @@ absl::StatusOr<ExecRecord> ParseExecRecord(std::string_view json);
 // The body of POST /v1/exec.
 std::string ExecRequestJson(const ExecSpec& spec, absl::Duration heartbeat);
 
-// An error answer of these routes → a failure or, for SPAWN_FAILED, the outcome.
+// An error answer of these routes → a failure or, for SPAWN_FAILED, the outcome. What has none of
+// these routes' codes is judged like any answer of a daemon.
 struct ExecRefusal {
   std::optional<SpawnFailed> spawn_failed = {};
   absl::Status status = {};
 };
-ExecRefusal ParseExecRefusal(int http_status, std::string_view body);
+ExecRefusal ParseExecRefusal(const HttpResponse& response);
 
 }  // namespace bridge

@@ -76,8 +76,9 @@ Task<absl::Status> LineExec::Next(ExecBatch* batch, absl::Duration patience) {
 
 void LineExec::TakeEvents(ExecBatch* batch) {
   for (CommandEvent& event : events_) {
+    if (event.text.empty()) continue;  // an empty line is the text "\n"; this is nothing
     const bool out = event.type == CommandEvent::Type::kStdout;
-    // A line without its end; an empty one is the text "\n".
+    // A line without its end.
     if (event.text != "\n") event.text += '\n';
     int64_t& produced = produced_[out ? 0 : 1];
     const auto size = static_cast<int64_t>(event.text.size());

@@ -11,6 +11,7 @@
 namespace bridge {
 namespace {
 
+constexpr std::string_view kFramesType = "application/vnd.sandbox.frames";
 constexpr size_t kMaxErrorBody = 64 * 1024;
 // A cut stream is resumed for so long before the command counts as lost.
 constexpr absl::Duration kResumeFor = absl::Seconds(10);
@@ -122,13 +123,16 @@ Task<absl::Status> OwnExec::Open() {
     parser_ = {};
   }
   CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_->Head());
-  if (head.status == 200) co_return absl::OkStatus();
+  if (head.status == 200) {
+    const bool frames = head.headers.Get("Content-Type").value_or("").starts_with(kFramesType);
+    co_return frames ? absl::OkStatus() : UnexpectedContentType("a command");
+  }
   HttpResponse response{head.status, std::move(head.headers), {}};
   absl::StatusOr<std::string> body = co_await transfer_->ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
   CO_RETURN_IF_ERROR(
       co_await sandbox_.client.ExpectDaemons(sandbox_.context, sandbox_.daemon, &response));
-  ExecRefusal refusal = ParseExecRefusal(response.status, response.body);
+  ExecRefusal refusal = ParseExecRefusal(response);
   if (!refusal.spawn_failed) co_return refusal.status;
   spawn_failed_ = std::move(refusal.spawn_failed);
   co_return absl::OkStatus();
@@ -232,7 +236,7 @@ absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
       return absl::OkStatus();
     }
     case ExecFrame::kError:
-      return ParseExecRefusal(500, frame.payload).status;
+      return ParseExecRefusal({500, {}, std::string(frame.payload)}).status;
     default:
       return absl::OkStatus();  // heartbeats, and types that may come later
   }

@@ -16,6 +16,9 @@ constexpr absl::Duration kScriptLimit = absl::Seconds(10);
 // DELETE /command answers after 3 s at the latest.
 constexpr absl::Duration kInterruptLimit = absl::Seconds(10);
 constexpr size_t kMaxErrorBody = 64 * 1024;
+// A stock daemon tells a command's id some moments before it has a status for it.
+constexpr int kStatusLooks = 4;
+constexpr absl::Duration kStatusPause = absl::Milliseconds(100);
 
 // A page of something between us and the daemon is no event stream.
 bool MayHoldEvents(const HttpHead& head) {
@@ -59,10 +62,7 @@ Task<absl::Status> RemoteCommand::AwaitId() {
     }
     if (!MayHoldEvents(head)) {
       refused_ = true;
-      co_return MakeError(
-          ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
-          "a command was answered with an unexpected content type; something between "
-          "the bridge and the sandbox's daemon answers in its place");
+      co_return UnexpectedContentType("a command");
     }
   }
   bool more = true;
@@ -166,10 +166,18 @@ void RemoteCommand::Break(std::string_view why) {
 Task<absl::StatusOr<CommandStatus>> FetchCommandStatus(DaemonClient& client, CallContext context,
                                                        std::shared_ptr<Daemon> daemon,
                                                        std::string id) {
-  HttpRequest request =
-      client.Request(context, *daemon, "GET", "/command/status/" + QueryEscape(id), kScriptLimit);
-  CO_ASSIGN_OR_RETURN(HttpResponse response,
-                      co_await client.Fetch(context, daemon, std::move(request), 1 << 20));
+  HttpResponse response;
+  for (int look = 0; look < kStatusLooks; ++look) {
+    if (look > 0) {
+      const bool slept = co_await client.loop().Sleep(kStatusPause);
+      if (!slept) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+    }
+    HttpRequest request =
+        client.Request(context, *daemon, "GET", "/command/status/" + QueryEscape(id), kScriptLimit);
+    CO_ASSIGN_OR_RETURN(response,
+                        co_await client.Fetch(context, daemon, std::move(request), 1 << 20));
+    if (response.status != 404) break;
+  }
   if (response.status == 404) {
     co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND,
                         "the sandbox's daemon knows no command of this id");

@@ -27,6 +27,10 @@ Seen FramesOf(const std::vector<std::string_view>& pieces, ExecFrameParser& pars
   return seen;
 }
 
+ExecRefusal Refusal(int status, std::string body, HttpHeaders headers = {}) {
+  return ParseExecRefusal({status, std::move(headers), std::move(body)});
+}
+
 TEST(ExecFrame, EncodesAsDocumented) {
   EXPECT_EQ(EncodeExecFrame(ExecFrame::kStdout, 0x0102030405060708, "hi"),
             std::string("\x01\0\0\0\0\0\0\x02\x01\x02\x03\x04\x05\x06\x07\x08hi", 18));
@@ -129,26 +133,41 @@ TEST(ExecJson, RequestHasOnlyWhatIsSet) {
 }
 
 TEST(ExecRefusal, SpawnFailuresAreOutcomesButForUsers) {
-  auto refusal =
-      ParseExecRefusal(422, R"({"code":"SPAWN_FAILED","kind":"NOT_FOUND","message":"x"})");
+  auto refusal = Refusal(422, R"({"code":"SPAWN_FAILED","kind":"NOT_FOUND","message":"x"})");
   ASSERT_TRUE(refusal.spawn_failed.has_value());
   EXPECT_EQ(refusal.spawn_failed->kind, SpawnFailed::Kind::kNotFound);
-  refusal = ParseExecRefusal(422, R"({"code":"SPAWN_FAILED","kind":"BAD_USER"})");
+  refusal = Refusal(422, R"({"code":"SPAWN_FAILED","kind":"BAD_USER"})");
   EXPECT_EQ(ReasonOf(refusal.status), R::ERROR_REASON_UNKNOWN_USER);
 }
 
 TEST(ExecRefusal, ReplayGapNamesTheFirstBytesHeld) {
-  const auto refusal =
-      ParseExecRefusal(410, R"({"code":"OUTPUT_GONE","first_stdout":70,"first_stderr":2})");
+  const auto refusal = Refusal(410, R"({"code":"OUTPUT_GONE","first_stdout":70,"first_stderr":2})");
   EXPECT_EQ(ReasonOf(refusal.status), R::ERROR_REASON_REPLAY_GAP);
   EXPECT_EQ(MetadataOf(refusal.status)["first_available_stdout"], "70");
   EXPECT_EQ(MetadataOf(refusal.status)["first_available_stderr"], "2");
 }
 
+TEST(ExecRefusal, AnswersOfOthersKeepTheMeaningOfTheirStatus) {
+  const HttpHeaders html = {{"Content-Type", "text/html"}};
+  const std::string page = "<html><title>SECRET</title></html>";
+  EXPECT_EQ(ReasonOf(Refusal(502, page, html).status), R::ERROR_REASON_SANDBOX_UNREACHABLE);
+  EXPECT_EQ(ReasonOf(Refusal(503, "").status), R::ERROR_REASON_SANDBOX_UNREACHABLE);
+  EXPECT_EQ(ReasonOf(Refusal(404, page, html).status), R::ERROR_REASON_UPSTREAM_PROTOCOL);
+  EXPECT_EQ(ReasonOf(Refusal(401, "{\"error\":\"Unauthorized\"}").status),
+            R::ERROR_REASON_UPSTREAM_UNAUTHENTICATED);
+  EXPECT_EQ(MetadataOf(Refusal(401, "{}").status)["hop"], "sandbox");
+  const absl::Status slow = Refusal(429, "{}", {{"Retry-After", "7"}}).status;
+  EXPECT_EQ(ReasonOf(slow), R::ERROR_REASON_QUOTA_EXCEEDED);
+  EXPECT_EQ(RetryAfterOf(slow), absl::Seconds(7));
+  for (const int status : {400, 404, 502}) {
+    EXPECT_EQ(Refusal(status, page, html).status.ToString().find("SECRET"), std::string::npos);
+  }
+}
+
 TEST(ExecRefusal, WordsOfTheDaemonAreNotPassedOn) {
   for (const char* body : {R"({"code":"INTERNAL","message":"SECRET"})", "SECRET", "",
                            R"({"code":"INVALID_ARGUMENT","message":"SECRET"})"}) {
-    const auto refusal = ParseExecRefusal(500, body);
+    const auto refusal = Refusal(500, body);
     EXPECT_FALSE(refusal.status.ok());
     EXPECT_EQ(refusal.status.ToString().find("SECRET"), std::string::npos);
   }

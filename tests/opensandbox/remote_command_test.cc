@@ -116,6 +116,19 @@ TEST(RemoteCommand, AllFramingsOfTheSameEventsAreTheSame) {
   }
 }
 
+TEST(RemoteCommand, WhatIsNoOutputIsNotShown) {
+  const std::string a = "{\"type\":\"stdout\",\"text\":\"a\"}\n\n";
+  const ExecResult result =
+      RunStream(a +
+                ": ping\n\n:\n\nevent: ping\n\n{\"type\":\"ping\",\"text\":\"pong\"}\n\n"
+                "{\"type\":\"status\",\"text\":\"x\"}\n\n{\"type\":\"stdout\"}\n\n"
+                "{\"type\":\"execution_count\",\"execution_count\":1}\n\n"
+                "{\"type\":\"telemetry\",\"x\":1}\n\n" +
+                a + kComplete);
+  EXPECT_EQ(result.out, "a\na\n");
+  EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
+}
+
 TEST(RemoteCommand, AByteOrderMarkInFrontIsNoText) {
   ScriptedDaemon daemon([](RawConnection& peer) {
     peer.Write(kHead + Chunk(std::string("\xef\xbb\xbf") + kInit + kComplete) + "0\r\n\r\n");
@@ -269,6 +282,29 @@ TEST(RemoteCommand, ConnectionThatCannotBeMadeIsRetriedOnceWithWhatIsTrueNow) {
   const ExecResult result = bench.Run({.shell = "x", .fidelity = ExecFidelity::kLines});
   EXPECT_EQ(ReasonOf(result.status), R::ERROR_REASON_SANDBOX_UNREACHABLE) << result.status;
   EXPECT_EQ(bench.directory.resolves(), 2);
+}
+
+// A stock daemon tells a command's id some moments before it has a status for it.
+TEST(RemoteCommand, AStatusThatIsNotThereYet) {
+  int asked = 0;
+  RawServer daemon([&asked](RawConnection& peer) {
+    while (!peer.ReadHead().empty()) {
+      peer.Write(++asked < 3 ? Json(404, "{}") : Json(200, "{\"running\":true}"));
+    }
+  });
+  ExecBench bench(daemon.Url(""));
+  const auto status = [&bench] {
+    return RunTask(bench.loop, [&]() -> Task<absl::StatusOr<CommandStatus>> {
+      co_return co_await FetchCommandStatus(bench.daemon, CallContext(), bench.directory.daemon(),
+                                            "0123");
+    });
+  };
+  const auto running = status();
+  ASSERT_TRUE(running.ok()) << running.status();
+  EXPECT_TRUE(running->running);
+  asked = -1000;  // never there
+  EXPECT_EQ(ReasonOf(status().status()), R::ERROR_REASON_PROCESS_NOT_FOUND);
+  EXPECT_LE(asked, -990);
 }
 
 // The proxy of OpenSandbox server 1.1.1, when the container behind it has ended, and when it cannot

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of sandboxes that fail in mid-work: what stands between answers in the daemon's place, the
+// daemon refuses, says nothing, or goes away with everything that ran.
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bridge/base/error.h"
+#include "sandbox/bridge/v1/files.grpc.pb.h"
+#include "sandbox/bridge/v1/processes.grpc.pb.h"
+#include "tests/integration/bridge_over_local.h"
+
+namespace bridge {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kStock[] =
+    R"(rule { half: EXECD route: "/v1/capabilities" action { answer { status: 404 } } } )";
+using Files = v1::FileService::Stub;
+using Processes = v1::ProcessService::Stub;
+using Code = absl::StatusCode;
+
+class DataFailureCases : public BridgeOverLocal, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    BridgeOverLocal::SetUp();
+    Faults(GetParam());
+    id_ = MustCreate();
+    Stubs();
+    v1::RunResponse run;
+    ASSERT_THAT(Run(id_, "echo content > /tmp/f", &run), IsOk());
+  }
+  void Stubs() {
+    files_ = v1::FileService::NewStub(channel_);
+    processes_ = v1::ProcessService::NewStub(channel_);
+  }
+  // A bridge that knows nothing of the sandbox yet.
+  void ConnectAnew(bool use_server_proxy = false) {
+    Connect(local_->url(), use_server_proxy);
+    Stubs();
+  }
+  // From now on every request to the daemon gets this answer.
+  void DaemonAnswers(const std::string& answer, const std::string& routes = "") {
+    Faults(std::string(GetParam()) + "rule { half: EXECD " + routes + " action { answer { " +
+           answer + " } } }");
+  }
+
+  absl::Status RunOne(absl::Duration deadline = absl::Seconds(60)) {
+    v1::RunResponse run;
+    return Run(id_, "echo once", &run, deadline);
+  }
+  absl::Status ReadOne(absl::Duration deadline = absl::Seconds(60)) {
+    v1::ReadFileRequest request;
+    request.set_sandbox_id(id_);
+    request.set_path("/tmp/f");
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+    const absl::Time start = absl::Now();
+    auto stream = files_->ReadFile(&context, request);
+    v1::ReadFileChunk chunk;
+    while (stream->Read(&chunk)) {
+    }
+    const absl::Status status = FromGrpcStatus(stream->Finish());
+    took_ = absl::Now() - start;
+    return status;
+  }
+  absl::Status StartOne(v1::StartProcessResponse* started) {
+    v1::StartProcessRequest request;
+    request.set_sandbox_id(id_);
+    request.mutable_spec()->set_shell("cat");
+    return Call(*processes_, &Processes::StartProcess, request, started);
+  }
+  absl::Status AttachOne(const std::string& process_id, absl::Duration deadline) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+    const absl::Time start = absl::Now();
+    auto stream = processes_->AttachProcess(&context);
+    v1::AttachProcessRequest request;
+    request.mutable_attach()->set_sandbox_id(id_);
+    request.mutable_attach()->set_process_id(process_id);
+    stream->Write(request);
+    v1::ProcessEvent event;
+    while (stream->Read(&event)) {
+    }
+    const absl::Status status = FromGrpcStatus(stream->Finish());
+    took_ = absl::Now() - start;
+    return status;
+  }
+
+  std::unique_ptr<Files> files_;
+  std::unique_ptr<Processes> processes_;
+  std::string id_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Daemons, DataFailureCases, ::testing::Values("", kStock),
+                         [](const auto& info) { return info.param[0] == 0 ? "own" : "stock"; });
+
+// 'Invalid character <' instead of a cause.
+TEST_P(DataFailureCases, WebPagesInTheDaemonsPlace) {
+  const std::string html = R"( header { name: "Content-Type" value: "text/html" } body: ')";
+  const std::string page = "<html><title>Bad Gateway</title>" + std::string(2000, 'x') + "</html>'";
+  for (const std::string status : {"502", "503", "504"}) {
+    DaemonAnswers("status: " + status + html + page);
+    for (const absl::Status& failure : {RunOne(), ReadOne()}) {
+      EXPECT_EQ(failure.code(), Code::kUnavailable) << failure;
+      EXPECT_THAT(failure, AllOf(HasMessage(status), HasDetail("upstream_status", status)));
+      EXPECT_LE(failure.message().size(), 500u);
+    }
+  }
+  DaemonAnswers("status: 400" + html + "<html><title>Corp</title>Please log in</html>'");
+  for (const absl::Status& failure : {RunOne(), ReadOne()}) {
+    EXPECT_THAT(failure, AllOf(HasReason("UPSTREAM_UNAUTHENTICATED"), HasMessage("web page")));
+  }
+}
+
+// The delay was lost, and the command was sent again.
+TEST_P(DataFailureCases, TooManyRequestsToTheDaemon) {
+  local_->recorder().Clear();
+  DaemonAnswers(R"(status: 429 header { name: "Retry-After" value: "7" } body: "{}")");
+  const absl::Status run = RunOne();
+  EXPECT_THAT(run, HasReason("QUOTA_EXCEEDED"));
+  EXPECT_EQ(RetryAfterOf(run), absl::Seconds(7));
+  EXPECT_EQ(Count("POST", "/v1/exec") + Count("POST", "/command"), 1u);
+  const absl::Status read = ReadOne();
+  EXPECT_THAT(read, HasReason("QUOTA_EXCEEDED"));
+  EXPECT_EQ(RetryAfterOf(read), absl::Seconds(7));
+}
+
+// A wrong key looked like something else.
+TEST_P(DataFailureCases, ADaemonThatRefusesAKnownCaller) {
+  for (const int status : {401, 403}) {
+    DaemonAnswers("status: " + std::to_string(status) + R"( body: '{"error":"Unauthorized"}')");
+    for (const absl::Status& failure : {RunOne(), ReadOne()}) {
+      EXPECT_THAT(failure, AllOf(HasReason(status == 401 ? "UPSTREAM_UNAUTHENTICATED"
+                                                         : "UPSTREAM_PERMISSION_DENIED"),
+                                 HasDetail("hop", "sandbox")));
+    }
+  }
+}
+
+// The same status meant one thing to one call and another to the next.
+TEST_P(DataFailureCases, AStatusHasOneMeaning) {
+  const struct {
+    int status;
+    Code code;
+  } kCases[] = {
+      {400, Code::kInvalidArgument},  {401, Code::kUnauthenticated},
+      {403, Code::kPermissionDenied}, {408, Code::kDeadlineExceeded},
+      {409, Code::kAborted},          {413, Code::kInvalidArgument},
+      {422, Code::kInvalidArgument},  {429, Code::kResourceExhausted},
+      {500, Code::kInternal},         {501, Code::kUnimplemented},
+      {502, Code::kUnavailable},      {503, Code::kUnavailable},
+      {504, Code::kUnavailable},
+  };
+  for (const auto& c : kCases) {
+    DaemonAnswers("status: " + std::to_string(c.status) + R"( body: '{"code":"X","message":"m"}')");
+    v1::StartProcessResponse started;
+    for (const absl::Status& failure : {RunOne(), ReadOne(), StartOne(&started)}) {
+      EXPECT_EQ(failure.code(), c.code) << c.status << ": " << failure;
+      EXPECT_THAT(failure, HasDetail("upstream_status", std::to_string(c.status)));
+    }
+  }
+}
+
+// Hours of retries against a dead sandbox.
+TEST_P(DataFailureCases, ADeadSandboxIsGivenUpByEveryCall) {
+  ConnectAnew();
+  DaemonAnswers("status: 502");
+  v1::StartProcessResponse started;
+  EXPECT_THAT(ReadOne(), HasReason("SANDBOX_UNREACHABLE"));
+  EXPECT_LE(took_, absl::Seconds(15));
+  EXPECT_THAT(StartOne(&started), HasReason("SANDBOX_UNREACHABLE"));
+  EXPECT_LE(took_, absl::Seconds(15));
+}
+
+// Accepts, and never answers: everything blocked.
+TEST_P(DataFailureCases, ASilentDaemonIsWaitedForAsLongAsTheCallerWants) {
+  v1::StartProcessResponse started;
+  ASSERT_THAT(StartOne(&started), IsOk());
+  const auto silent = [this](const std::string& routes) {
+    Faults(std::string(GetParam()) + "rule { half: EXECD " + routes +
+           " action { never_answer: true } }");
+  };
+  constexpr absl::Duration kDeadline = absl::Seconds(2), kBound = absl::Seconds(5);
+  silent("");
+  EXPECT_EQ(ReadOne(kDeadline).code(), Code::kDeadlineExceeded);
+  EXPECT_LE(took_, kBound);
+  EXPECT_EQ(RunOne(kDeadline).code(), Code::kDeadlineExceeded);
+  EXPECT_LE(took_, kBound);
+  silent(R"(route: "/pty/{id}/ws")");
+  EXPECT_EQ(AttachOne(started.process_id(), kDeadline).code(), Code::kDeadlineExceeded);
+  EXPECT_LE(took_, kBound);
+  ConnectAnew();
+  silent(R"(route: "/ping")");
+  EXPECT_EQ(RunOne(kDeadline).code(), Code::kDeadlineExceeded);
+  EXPECT_LE(took_, kBound);
+  v1::Sandbox sandbox;
+  EXPECT_THAT(Get(id_, &sandbox), IsOk());  // others are not concerned
+  Faults(GetParam());
+}
+
+// After a restart of the server nothing worked until the bridge was restarted, too.
+TEST_P(DataFailureCases, ServerAndSandboxesGoAwayInMidWork) {
+  v1::RunResponse run;
+  ASSERT_THAT(Run(id_, "head -c 100000000 /dev/zero > /tmp/f", &run), IsOk());
+  v1::StartProcessResponse started;
+  ASSERT_THAT(StartOne(&started), IsOk());
+
+  grpc::ClientContext reading;
+  v1::ReadFileRequest read;
+  read.set_sandbox_id(id_);
+  read.set_path("/tmp/f");
+  auto download = files_->ReadFile(&reading, read);
+  v1::ReadFileChunk chunk;
+  ASSERT_TRUE(download->Read(&chunk));
+
+  grpc::ClientContext executing;
+  v1::ExecuteRequest execute;
+  execute.set_sandbox_id(id_);
+  execute.mutable_spec()->set_shell("echo up; sleep 600");
+  auto command = execs_->Execute(&executing, execute);
+  v1::ExecEvent event;
+  bool up = false;
+  while (!up && command->Read(&event)) up = event.has_output_batch();
+  ASSERT_TRUE(up);
+
+  absl::Status attached;
+  std::thread attachment([&] { attached = AttachOne(started.process_id(), absl::Seconds(60)); });
+  ASSERT_TRUE(WaitFor("GET", "/pty/{id}", 1));
+
+  const int port = local_->port();
+  local_.reset();
+  const absl::Time gone = absl::Now();
+  while (download->Read(&chunk)) {
+  }
+  EXPECT_EQ(FromGrpcStatus(download->Finish()).code(), Code::kUnavailable);
+  v1::Outcome outcome;
+  while (command->Read(&event)) {
+    if (event.has_exited()) outcome = event.exited().outcome();
+  }
+  EXPECT_THAT(FromGrpcStatus(command->Finish()), IsOk());
+  EXPECT_TRUE(outcome.has_lost()) << outcome.DebugString();
+  attachment.join();
+  EXPECT_EQ(attached.code(), Code::kUnavailable) << attached;
+  EXPECT_LE(absl::Now() - gone, absl::Seconds(20));
+  EXPECT_EQ(RunOne().code(), Code::kUnavailable);
+  EXPECT_LE(took_, absl::Seconds(5));
+
+  local::LocalOptions options;
+  options.api_key = kKey;
+  options.port = port;
+  options.intercept_execd = true;
+  auto local = local::LocalOpenSandbox::Start(std::move(options));
+  ASSERT_TRUE(local.ok()) << local.status();
+  local_ = *std::move(local);
+  EXPECT_THAT(RunOne(), HasReason("SANDBOX_NOT_FOUND"));
+  id_ = MustCreate();
+  EXPECT_THAT(RunOne(), IsOk());
+}
+
+}  // namespace
+}  // namespace bridge
