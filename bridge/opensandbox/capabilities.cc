@@ -32,6 +32,7 @@ echo -)";
 
 void TakeFeature(const std::string& name, DaemonCapabilities* found) {
   if (name == "exec") found->exec = true;
+  if (name == "exec.id") found->exec_id = true;
   if (name == "exec.ws") found->exec_ws = true;
   if (name == "signal") found->signal = true;
   if (name == "processes") found->processes = true;

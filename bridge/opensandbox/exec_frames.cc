@@ -171,8 +171,10 @@ absl::StatusOr<ExecRecord> ParseExecRecord(std::string_view json) {
   return record;
 }
 
-std::string ExecRequestJson(const ExecSpec& spec, absl::Duration heartbeat) {
+std::string ExecRequestJson(const ExecSpec& spec, absl::Duration heartbeat,
+                            std::string_view exec_id) {
   Json body = Json::object();
+  if (!exec_id.empty()) body["exec_id"] = std::string(exec_id);
   if (spec.argv.empty()) {
     body["shell"] = spec.shell;
   } else {

@@ -95,8 +95,9 @@ struct ExecRecord {
 };
 absl::StatusOr<ExecRecord> ParseExecRecord(std::string_view json);
 
-// The body of POST /v1/exec.
-std::string ExecRequestJson(const ExecSpec& spec, absl::Duration heartbeat);
+// The body of POST /v1/exec. `exec_id` is empty where the daemon chooses.
+std::string ExecRequestJson(const ExecSpec& spec, absl::Duration heartbeat,
+                            std::string_view exec_id = {});
 
 // An error answer of these routes → a failure or, for SPAWN_FAILED, the outcome. What has none of
 // these routes' codes is judged like any answer of a daemon.

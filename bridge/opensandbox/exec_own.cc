@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/base/random.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/exec_status.h"
 
@@ -17,6 +18,10 @@ constexpr size_t kMaxErrorBody = 64 * 1024;
 constexpr absl::Duration kResumeFor = absl::Seconds(10);
 constexpr absl::Duration kResumePause = absl::Milliseconds(200);
 constexpr absl::Duration kKillLimit = absl::Seconds(15);
+constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr absl::Duration kStartPatience = absl::Seconds(5);
+constexpr int kKillTries = 3;
+constexpr absl::Duration kKillPause = absl::Milliseconds(500);
 
 int Index(StreamId stream) { return stream == StreamId::kStdout ? 0 : 1; }
 
@@ -32,7 +37,9 @@ OwnExec::OwnExec(SandboxHandle sandbox, const ExecSpec& spec, absl::Duration hea
   // want that is served by the destructor, and by the daemon's own timeout.
   ExecSpec sent = spec;
   sent.detach_on_disconnect = true;
-  request.body = ExecRequestJson(sent, heartbeat);
+  // With an id of our own a command is found again whose answer was lost.
+  if (sandbox_.capabilities->exec_id) command_id_ = RandomHex(16);
+  request.body = ExecRequestJson(sent, heartbeat, command_id_);
   request.resend = Resend::kNever;
   incarnation_ = sandbox_.daemon->incarnation;
   transfer_ = std::make_unique<Transfer>(sandbox_.client.http(), std::move(request));
@@ -50,37 +57,53 @@ OwnExec::OwnExec(SandboxHandle sandbox, ExecId id, int64_t stdout_offset, int64_
 }
 
 OwnExec::~OwnExec() {
-  if (exited_ || spawn_failed_ || !kill_on_drop_) return;
-  // Without an id the exchange must be waited for: the command may be starting right now.
+  if (exited_ || spawn_failed_ || refused_ || !kill_on_drop_) return;
   sandbox_.background.Start(
       "kill an exec",
-      [sandbox = sandbox_.ForBackground(kKillLimit), id = command_id_,
+      [sandbox = sandbox_.ForBackground(kKillLimit), id = command_id_, started = started_,
        transfer = std::shared_ptr<Transfer>(std::move(transfer_))]() mutable -> Task<void> {
-        if (id.empty() && transfer != nullptr) {
-          ExecFrameParser parser;
-          std::string chunk;
-          (void)co_await RunWithin(sandbox.loop(), absl::Seconds(5), [&]() -> Task<void> {
-            bool more = true;
-            while (more && id.empty()) {
-              more = co_await transfer->Read(&chunk);
-              if (more) parser.Feed(chunk);
-              ExecFrame frame;
-              while (more && parser.Next(&frame)) {
-                if (frame.type != ExecFrame::kStarted) continue;
-                auto started = ParseExecStarted(frame.payload);
-                if (started.ok()) id = started->exec_id;
-              }
-            }
+        // It may be starting right now: who kills too early kills nothing.
+        if (!started && transfer != nullptr) {
+          (void)co_await RunWithin(sandbox.loop(), kStartPatience, [&]() -> Task<void> {
+            const std::string told = co_await AwaitStarted(*transfer);
+            started = !told.empty();
+            if (started) id = told;
           });
         }
         transfer.reset();
-        if (id.empty()) co_return;
-        HttpRequest request =
-            sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
-                                   "/v1/exec/" + QueryEscape(id), absl::Seconds(10));
-        (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(request),
-                                            kMaxErrorBody);
+        if (!id.empty()) co_await Kill(sandbox, id, started);
       });
+}
+
+// The id of the exec that is being started by this exchange; "" when it never tells.
+Task<std::string> OwnExec::AwaitStarted(Transfer& transfer) {
+  ExecFrameParser parser;
+  std::string chunk;
+  bool more = true;
+  while (more) {
+    more = co_await transfer.Read(&chunk);
+    if (more) parser.Feed(chunk);
+    ExecFrame frame;
+    while (more && parser.Next(&frame)) {
+      if (frame.type != ExecFrame::kStarted) continue;
+      const absl::StatusOr<ExecStarted> started = ParseExecStarted(frame.payload);
+      if (started.ok()) co_return started->exec_id;
+    }
+  }
+  co_return "";
+}
+
+// One that is not known to have started may not be there yet.
+Task<void> OwnExec::Kill(SandboxHandle sandbox, std::string id, bool started) {
+  for (int attempt = 0; attempt < kKillTries; ++attempt) {
+    HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                                                 "/v1/exec/" + QueryEscape(id), kSmallLimit);
+    const absl::StatusOr<HttpResponse> response = co_await sandbox.client.Fetch(
+        sandbox.context, sandbox.daemon, std::move(request), kMaxErrorBody);
+    if (started || (response.ok() && response->status == 200)) co_return;
+    const bool slept = co_await sandbox.loop().Sleep(kKillPause);
+    if (!slept) co_return;
+  }
 }
 
 HttpRequest OwnExec::StreamRequest(std::string_view method, std::string target) const {
@@ -95,6 +118,21 @@ HttpRequest OwnExec::StreamRequest(std::string_view method, std::string target) 
 }
 
 Task<absl::Status> OwnExec::Begin() {
+  const bool starts = transfer_ != nullptr;
+  absl::Status status = co_await BeginOnce();
+  const bool cancelled = co_await Cancelled();
+  if (status.ok() || cancelled || refused_ || !starts || command_id_.empty()) co_return status;
+  if (MetadataOf(status)["phase"] == "connect") {
+    refused_ = true;  // it never got there
+    co_return status;
+  }
+  // The answer was lost, not necessarily the command: ask for it by the id that it was given.
+  transfer_.reset();
+  const absl::Status again = co_await BeginOnce();
+  co_return again.ok() ? again : status;
+}
+
+Task<absl::Status> OwnExec::BeginOnce() {
   CO_RETURN_IF_ERROR(co_await Open());
   ExecBatch none;
   while (!started_ && !spawn_failed_) {
@@ -133,7 +171,11 @@ Task<absl::Status> OwnExec::Open() {
   CO_RETURN_IF_ERROR(
       co_await sandbox_.client.ExpectDaemons(sandbox_.context, sandbox_.daemon, &response));
   ExecRefusal refusal = ParseExecRefusal(response);
-  if (!refusal.spawn_failed) co_return refusal.status;
+  if (!refusal.spawn_failed) {
+    // From 500 on it may be somebody between here and there who gave up waiting.
+    refused_ = refused_ || (!started_ && response.status < 500);
+    co_return refusal.status;
+  }
   spawn_failed_ = std::move(refusal.spawn_failed);
   co_return absl::OkStatus();
 }

@@ -33,6 +33,9 @@ class OwnExec final : public Exec {
   void Skip(StreamId stream) override;
 
  private:
+  static Task<std::string> AwaitStarted(Transfer& transfer);
+  static Task<void> Kill(SandboxHandle sandbox, std::string id, bool started);
+  Task<absl::Status> BeginOnce();
   Task<absl::Status> Open();
   Task<absl::Status> ReadMore();
   absl::Status TakeFrames(ExecBatch* batch);
@@ -52,6 +55,7 @@ class OwnExec final : public Exec {
   bool skip_[2] = {false, false};
   std::optional<SpawnFailed> spawn_failed_;
   bool started_ = false;
+  bool refused_ = false;  // nothing was started
   bool exited_ = false;
   bool drained_ = false;
   absl::Duration broken_since_ = absl::InfiniteDuration();

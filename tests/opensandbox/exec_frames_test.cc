@@ -120,6 +120,8 @@ TEST(ExecJson, RecordOfARunningAndAnEndedExec) {
 TEST(ExecJson, RequestHasOnlyWhatIsSet) {
   EXPECT_EQ(ExecRequestJson({.shell = "true"}, absl::Seconds(15)),
             R"({"heartbeat_ms":15000,"on_disconnect":"kill","shell":"true"})");
+  EXPECT_EQ(ExecRequestJson({.shell = "true"}, absl::Seconds(15), "0a"),
+            R"({"exec_id":"0a","heartbeat_ms":15000,"on_disconnect":"kill","shell":"true"})");
   EXPECT_EQ(ExecRequestJson({.argv = {"a", ""},
                              .cwd = "/x",
                              .env = {{"A", "b"}},
