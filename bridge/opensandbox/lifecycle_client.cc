@@ -18,6 +18,23 @@ constexpr size_t kMaxListBytes = 16 << 20;  // 200 records of what labels and me
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLongestRetry = absl::Seconds(5);
 
+// An environment's shorter values are words like "true", and not worth a message without them.
+constexpr size_t kShortestSecretValue = 8;
+
+std::vector<std::string_view> SecretsOf(const CreateSpec& spec) {
+  std::vector<std::string_view> secrets = {spec.image_password};
+  for (const auto& [name, value] : spec.env) {
+    if (value.size() >= kShortestSecretValue) secrets.push_back(value);
+  }
+  return secrets;
+}
+
+std::vector<std::string_view> SecretsOf(const CallContext& context,
+                                        std::vector<std::string_view> secrets) {
+  secrets.push_back(context.api_key);
+  return secrets;
+}
+
 bool IsSuccess(int status) { return status >= 200 && status < 300; }
 bool IsWorthARetry(int status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
@@ -48,8 +65,8 @@ struct LifecycleClient::Exchange {
   std::string method = "GET";
   std::string path = {};  // below /v1, with its query
   std::string body = {};
-  std::string_view id = {};      // what the path names; the caller's, for messages
-  std::string_view secret = {};  // in the body; must not come back in a message
+  std::string_view id = {};                    // what the path names; the caller's, for messages
+  std::vector<std::string_view> secrets = {};  // in the body; must not come back in a message
   size_t max_bytes = kMaxAnswerBytes;
   bool long_running = false;  // only the call's deadline bounds it
   bool below_root = false;    // /health and /version
@@ -83,7 +100,7 @@ Task<absl::StatusOr<HttpResponse>> LifecycleClient::TryOnce(const CallContext& c
   const UpstreamPlace place = {.route = exchange.route,
                                .host = options_.server.host,
                                .sandbox_id = exchange.id,
-                               .secrets = {context.api_key, exchange.secret}};
+                               .secrets = SecretsOf(context, exchange.secrets)};
   if (!response.ok()) co_return TransportError(place, response.status());
   if (!IsSuccess(response->status)) co_return UpstreamError(place, *response);
   co_return response;
@@ -118,7 +135,7 @@ absl::Status LifecycleClient::UnreadableError(const CallContext& context, const 
   return UnreadableAnswer({.route = exchange.route,
                            .host = options_.server.host,
                            .sandbox_id = exchange.id,
-                           .secrets = {context.api_key, exchange.secret}},
+                           .secrets = SecretsOf(context, exchange.secrets)},
                           response, std::string(problem.message()));
 }
 
@@ -143,7 +160,7 @@ Task<absl::StatusOr<SandboxRecord>> LifecycleClient::Create(CallContext context,
                        .method = "POST",
                        .path = "/sandboxes",
                        .body = CreateSandboxJson(spec),
-                       .secret = spec.image_password,
+                       .secrets = SecretsOf(spec),
                        .long_running = true};
   co_return co_await RunAndParse(context, std::move(exchange), &ParseSandbox);
 }

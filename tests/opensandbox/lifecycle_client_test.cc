@@ -214,16 +214,20 @@ TEST_F(LifecycleClientTest, CreateWaitsAsLongAsTheCall) {
   EXPECT_EQ(fake_.requests()[0].headers.Get("content-type"), "application/json");
 }
 
-TEST_F(LifecycleClientTest, TheImagePasswordNeverComesBack) {
+TEST_F(LifecycleClientTest, SecretsOfACreateNeverComeBack) {
   CreateSpec spec;
+  spec.env = {{"T", "CANARYENV"}, {"MODE", "test"}};
   spec.image = "img";
   spec.image_user = "u";
   spec.image_password = "CANARYPASS";
-  fake_.Script("POST *", {.status = 500,
-                          .body = R"({"code":"X","message":"login u:CANARYPASS, CANARYKEY"})"});
+  fake_.Script(
+      "POST *",
+      {.status = 500,
+       .body = R"({"code":"X","message":"login u:CANARYPASS, CANARYKEY, CANARYENV test"})"});
   const auto result = Run([&] { return client_.Create(Context(), spec); });
   EXPECT_THAT(fake_.requests()[0].body, HasSubstr("CANARYPASS"));
   EXPECT_THAT(result.status().ToString(), Not(HasSubstr("CANARY")));
+  EXPECT_THAT(result, HasMessage("test"));
 }
 
 TEST_F(LifecycleClientTest, OneSandboxIsNotTakenForAnother) {
