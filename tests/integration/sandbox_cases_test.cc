@@ -71,6 +71,7 @@ TEST_F(SandboxCases, ASandboxThatNeverExpires) {
 TEST_F(SandboxCases, ThreeRoundsOfPauseAndResume) {
   const std::string id = MustCreate();
   v1::RunResponse run;
+  ASSERT_THAT(Run(id, "nohup sleep 9123 >/dev/null 2>&1 &", &run), IsOk());
   for (int round = 1; round <= 3; ++round) {
     const std::string n = std::to_string(round);
     ASSERT_THAT(Run(id, "echo " + n + " > /tmp/r" + n + "; cat /tmp/r*", &run), IsOk());
@@ -89,6 +90,8 @@ TEST_F(SandboxCases, ThreeRoundsOfPauseAndResume) {
     EXPECT_TRUE(resumed.settled());
     ASSERT_THAT(Run(id, "cat /tmp/r*", &run), IsOk());
     EXPECT_EQ(std::count(run.stdout().begin(), run.stdout().end(), '\n'), round);
+    ASSERT_THAT(Run(id, "pgrep -fc '^sleep 9123$'", &run), IsOk());
+    EXPECT_EQ(run.stdout(), "1\n");  // what ran goes on
   }
 }
 

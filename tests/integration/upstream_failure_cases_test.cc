@@ -276,6 +276,7 @@ TEST_F(UpstreamFailureCases, AServerThatIsNoOpenSandbox) {
 // One slow call blocked the rest.
 TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
   const std::string id = MustCreate();
+  const std::string other = MustCreate();
   Faults(R"(rule { half: LIFECYCLE method: "POST" route: "/v1/sandboxes" action {
             delay_seconds: 3 } })");
   std::vector<std::thread> slow;
@@ -302,6 +303,12 @@ TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
   v1::Sandbox sandbox;
   EXPECT_THAT(Get(id, &sandbox), IsOk());
   EXPECT_LE(took_, absl::Milliseconds(500));
+  v1::RunResponse run;
+  EXPECT_THAT(Run(id, "true", &run), IsOk());
+  EXPECT_LE(took_, absl::Seconds(2));
+  v1::DeleteSandboxResponse deleted;
+  EXPECT_THAT(Delete(other, &deleted), IsOk());
+  EXPECT_LE(took_, absl::Seconds(2));
   for (std::thread& call : slow) call.join();
 }
 
