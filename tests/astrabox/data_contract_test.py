@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data-plane conformance suite, one case a clause, through the provider: against the real
-bridge with its local OpenSandbox, and against the fake bridge that the other tests use."""
+bridge with the local OpenSandbox or the real one, and against the fake bridge of the other
+tests."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from astrabox.testing.sandbox_data_conformance import (
 from astrabox_sandbox_bridge.client import BridgeClient, Options, v1
 
 from conftest import Providers
-from real_bridge import RealBridge
+from real_bridge import RealBridge, an_opensandbox
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,7 +40,7 @@ def real_sandbox() -> Iterator[tuple[str, str]]:
             made = await client.sandboxes.create(spec, ready_timeout=60)
             return made.sandbox.sandbox_id
 
-    with RealBridge() as bridge:
+    with an_opensandbox() as upstream, RealBridge(upstream.place) as bridge:
         yield bridge.place, asyncio.run(create(bridge.place))
 
 

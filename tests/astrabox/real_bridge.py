@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real bridge and the local OpenSandbox as processes, for tests that prove what the fake bridge
-only claims. The build names the programs: SANDBOX_BRIDGE_BINARY, LOCAL_OPENSANDBOX_BINARY."""
+"""The real bridge and an OpenSandbox, for tests that prove what the fake bridge only claims.
+
+The build names the programs: SANDBOX_BRIDGE_BINARY, LOCAL_OPENSANDBOX_BINARY. Where OPENSANDBOX_URL
+and OPENSANDBOX_API_KEY_FILE name a running server (tests/integration/opensandbox), it is that one.
+"""
 
 from __future__ import annotations
 
@@ -103,12 +106,38 @@ class LocalOpenSandbox(Process):
         super().__init__(program("LOCAL_OPENSANDBOX_BINARY"), "--listen=127.0.0.1:0", *flags)
 
 
+class ServerThatRuns:
+    """The OpenSandbox that was started before the tests, as a LocalOpenSandbox."""
+
+    def __init__(self) -> None:
+        self.place = os.environ["OPENSANDBOX_URL"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def an_opensandbox() -> LocalOpenSandbox | ServerThatRuns:
+    """A local OpenSandbox, or the server that runs already."""
+    unavailable = os.environ.get("OPENSANDBOX_UNAVAILABLE")
+    if unavailable:
+        pytest.skip(f"no real OpenSandbox here: {unavailable}")
+    return ServerThatRuns() if "OPENSANDBOX_URL" in os.environ else LocalOpenSandbox()
+
+
 class RealBridge(Process):
-    """`place` is its address."""
+    """`place` is its address. Without an upstream: the local one inside it, or the server that
+    runs already."""
 
     pattern = r"listening on ([\d.]+:\d+)"
 
-    def __init__(self, upstream: str = "local", *flags: str, port: int = 0) -> None:
+    def __init__(self, upstream: str = "", *flags: str, port: int = 0) -> None:
+        running = os.environ.get("OPENSANDBOX_URL")
+        upstream = upstream or running or "local"
+        if upstream == running and not any(flag.startswith("--api_key_file") for flag in flags):
+            flags = (*flags, f"--api_key_file={os.environ['OPENSANDBOX_API_KEY_FILE']}")
         super().__init__(
             program("SANDBOX_BRIDGE_BINARY"),
             f"--upstream={upstream}",

@@ -28,13 +28,18 @@ _LEFT_OUT = ("/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/s
              "/usr/share/lintian/", "/usr/share/i18n/", "/usr/lib/x86_64-linux-gnu/gconv/")
 _DIRECTORIES = {"tmp": 0o1777, "var/tmp": 0o1777, "root": 0o700, "home": 0o755, "proc": 0o555,
                 "sys": 0o555, "dev": 0o755, "run": 0o755, "workspace": 0o777}
-_ETC = {
-    "passwd": "root:x:0:0:root:/root:/bin/bash\n"
-              "app:x:1000:1000::/home:/bin/bash\n"
-              "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-    "group": "root:x:0:\napp:x:1000:\nnogroup:x:65534:\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-}
+# The accounts of every Debian, and one more.
+_BASE_PASSWD = Path("/usr/share/base-passwd")
+
+
+def _etc() -> dict[str, str]:
+    passwd = (_BASE_PASSWD / "passwd.master").read_text(encoding="utf-8")
+    group = (_BASE_PASSWD / "group.master").read_text(encoding="utf-8")
+    return {
+        "passwd": passwd + "app:x:1000:1000::/home:/bin/bash\n",
+        "group": group + "app:x:1000:\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    }
 
 
 def package_closure(wanted: Iterable[str]) -> list[str]:
@@ -94,7 +99,7 @@ def write_sandbox_image(out: BinaryIO) -> None:
     with tarfile.open(fileobj=out, mode="w|") as tar:
         for name, mode in _DIRECTORIES.items():
             _add(tar, name, tarfile.DIRTYPE, mode)
-        for name, text in _ETC.items():
+        for name, text in _etc().items():
             _add(tar, f"etc/{name}", tarfile.REGTYPE, 0o644, text.encode())
         for name in ("bin", "sbin", "lib", "lib64"):
             if Path("/" + name).is_symlink():

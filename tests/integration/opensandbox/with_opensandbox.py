@@ -9,7 +9,8 @@ not a Docker engine, not a port. The command runs inside. It gets
 
     OPENSANDBOX_URL            http://127.0.0.1:8080
     OPENSANDBOX_API_KEY_FILE   the server's key
-    OPENSANDBOX_IMAGE          an image with a shell, coreutils, procps and Python
+    OPENSANDBOX_IMAGE          an image with a shell, coreutils, procps and Python; python:3.12-slim
+                               and debian:12 have the same files
     OPENSANDBOX_STATIC_IMAGE   an image of one static program (/execd): no shell, no libc, no /tmp
     OPENSANDBOX_DIRECTORY      server.log, dockerd.log, volumes/ (a host path that may be mounted)
     DOCKER_HOST                the engine
@@ -32,6 +33,8 @@ import images
 from servers import PATH_OF_IMAGES, Docker, OpenSandboxServer, Unusable
 
 SANDBOX_IMAGE = "sandbox:test"
+# What tests ask for that do not know where they run.
+OTHER_NAMES = ("python:3.12-slim", "debian:12")
 STATIC_IMAGE = "static:test"
 EXECD_IMAGE = "execd:test"
 EGRESS_IMAGE = "egress:none"
@@ -100,6 +103,10 @@ def _make_images(docker: Docker) -> None:
     path = f"ENV PATH={PATH_OF_IMAGES}"
     execd, bootstrap = _named("EXECD_BINARY"), _named("BOOTSTRAP_BINARY")
     docker.make_image(SANDBOX_IMAGE, images.write_sandbox_image, path, 'CMD ["bash"]')
+    container = docker.text("create", SANDBOX_IMAGE)
+    for other in OTHER_NAMES:  # images of their own: the server names an image by its first tag
+        docker.text("commit", "--author", f"of {other}", container, other)
+    docker.text("rm", container)
     docker.make_image(EXECD_IMAGE, functools.partial(images.write_execd_image, execd=execd,
                                                      bootstrap=bootstrap), 'ENTRYPOINT ["/execd"]')
     docker.make_image(STATIC_IMAGE, functools.partial(images.write_static_image,

@@ -21,7 +21,11 @@ from epp_host import Plugin
 from sdk_host import Sdk, plugin_directory
 from server_process import Server
 
-API_KEY = "epp-test-key-0123456789"
+# Of the server that runs already (tests/integration/opensandbox), else of the local one.
+RUNNING = os.environ.get("OPENSANDBOX_URL")
+API_KEY = (
+    Path(os.environ["OPENSANDBOX_API_KEY_FILE"]).read_text() if RUNNING else "epp-test-key-0123456789"
+)
 # Where nothing listens.
 NOWHERE = {"base_url": "http://127.0.0.1:1"}
 
@@ -32,7 +36,12 @@ def program(name: str) -> str:
 
 @pytest.fixture(scope="session")
 def opensandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a local OpenSandbox that wants API_KEY."""
+    """URL of an OpenSandbox that wants API_KEY."""
+    if unavailable := os.environ.get("OPENSANDBOX_UNAVAILABLE"):
+        pytest.skip(f"no real OpenSandbox here: {unavailable}")
+    if RUNNING:
+        yield RUNNING
+        return
     argv = [program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0"]
     server = Server(argv, r"(http://\S+)", {"LOCAL_OPENSANDBOX_API_KEY": API_KEY})
     yield server.address
