@@ -15,6 +15,7 @@
 #include "bridge/service/bridge_service.h"
 #include "bridge/service/exec_service.h"
 #include "bridge/service/file_service.h"
+#include "bridge/service/isolation_service.h"
 #include "bridge/service/process_service.h"
 #include "bridge/service/sandbox_service.h"
 #include "bridge/service/unsupported.h"
@@ -82,6 +83,13 @@ class Services::Parts {
                                      .control_processes = lanes.control.clients.processes,
                                      .streams = lanes.streams.loop,
                                      .stream_processes = lanes.streams.clients.processes}));
+    Add(v1::IsolationService::service_full_name(),
+        std::make_unique<IsolationServiceImpl>(
+            IsolationServiceImpl::Deps{.host = host,
+                                       .control = lanes.control.loop,
+                                       .control_sessions = lanes.control.clients.isolation,
+                                       .streams = lanes.streams.loop,
+                                       .stream_sessions = lanes.streams.clients.isolation}));
   }
 
   UpstreamFacts facts;

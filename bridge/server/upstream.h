@@ -13,6 +13,7 @@
 #include "bridge/opensandbox/exec_client.h"
 #include "bridge/opensandbox/fetcher.h"
 #include "bridge/opensandbox/file_client.h"
+#include "bridge/opensandbox/isolation_client.h"
 #include "bridge/opensandbox/lifecycle_client.h"
 #include "bridge/opensandbox/process_client.h"
 #include "bridge/opensandbox/sandboxes.h"
@@ -36,6 +37,7 @@ struct UpstreamClients {
         daemons(http, directory),
         execs(daemons, background),
         files(daemons, background),
+        isolation(daemons, background),
         processes(daemons, background, execs),
         sandboxes(lifecycle, finder, directories, background) {
     directories.Add(http.loop(), directory);
@@ -50,6 +52,7 @@ struct UpstreamClients {
   DaemonClient daemons;
   ExecClient execs;
   FileClient files;
+  IsolationClient isolation;
   ProcessClient processes;
   Sandboxes sandboxes;
 };
