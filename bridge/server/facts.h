@@ -15,9 +15,12 @@ namespace bridge {
 
 class UpstreamFacts final : public BridgeFacts {
  public:
-  // Both outlive this.
-  UpstreamFacts(UpstreamClients& clients, TaskScope& background)
-      : clients_(clients), background_(background) {}
+  // What the upstream runs its sandboxes with.
+  enum class Runtime { kUnknown, kDocker, kOther };
+
+  // Both outlive this. `local`: the upstream is the bridge's own local OpenSandbox.
+  UpstreamFacts(UpstreamClients& clients, TaskScope& background, bool local)
+      : clients_(clients), background_(background), local_(local) {}
 
   Task<std::string> UpstreamVersion(CallContext context) override;
   Task<absl::StatusOr<Capabilities>> GetCapabilities(CallContext context,
@@ -26,7 +29,9 @@ class UpstreamFacts final : public BridgeFacts {
  private:
   UpstreamClients& clients_;
   TaskScope& background_;
-  std::string version_;  // as of late; empty: not said, or not asked
+  const bool local_;
+  Runtime runtime_ = Runtime::kUnknown;  // asked until known; it does not change
+  std::string version_;                  // as of late; empty: not said, or not asked
   absl::Duration version_until_ = -absl::InfiniteDuration();
 };
 

@@ -46,7 +46,7 @@ v1::ServerInfo InfoOf(const UpstreamOptions& upstream, const CallHost& host) {
 class Services::Parts {
  public:
   Parts(const ServicesOptions& options, CallHost& host, Lanes& lanes)
-      : facts(lanes.control.clients, lanes.control.background),
+      : facts(lanes.control.clients, lanes.control.background, options.upstream.kind == "local"),
         unsupported(host, lanes.control.loop) {
     Add(v1::BridgeService::service_full_name(),
         std::make_unique<BridgeServiceImpl>(

@@ -126,7 +126,8 @@ void ShowCapabilities(Context& context, Examination& exam, const std::string& sa
   for (const Capability& capability : response.capabilities()) {
     const char* level = capability.level() == Capability::LEVEL_FULL       ? "full"
                         : capability.level() == Capability::LEVEL_DEGRADED ? "degraded"
-                                                                           : "none";
+                        : capability.level() == Capability::LEVEL_NONE     ? "none"
+                                                                           : "unknown";
     rows.push_back(
         {"       " + Printable(capability.feature()), level, Printable(capability.note())});
   }

@@ -150,6 +150,13 @@ async def test_a_sandbox_that_is_gone_is_not_a_missing_session(
     await live.close_isolated_session("no-such-sandbox", "x")
 
 
+async def test_the_bridge_says_so(live: SandboxBridgeProvider, box: str) -> None:
+    rows = (await live.client().bridge.capabilities(box)).capabilities
+    (row,) = [row for row in rows if row.feature == "isolation"]
+    assert row.level == v1.Capability.LEVEL_DEGRADED
+    assert "lines" in row.note
+
+
 async def test_exact_bytes_are_refused(
     live: SandboxBridgeProvider, box: str, workspace: str
 ) -> None:

@@ -65,6 +65,49 @@ async def test_flags_follow_the_bridge(bridge: FakeBridge, make_provider: Provid
     assert provider.supports_create_network_policy
 
 
+@pytest.mark.asyncio
+async def test_what_the_bridge_leaves_open_stays_as_assumed(
+    bridge: FakeBridge, make_provider: Providers
+) -> None:
+    bridge.capabilities = dict.fromkeys(feature for feature, _ in BACKEND_FLAGS.values())
+    provider = await _start(make_provider)
+    for flag, (_, assumed) in BACKEND_FLAGS.items():
+        assert getattr(provider, flag) is assumed
+    assert provider.supported_permission_levels == ("default",)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("says", [True, False, None])
+async def test_a_deployment_may_know_better_about_sessions(
+    bridge: FakeBridge,
+    make_provider: Providers,
+    environment: pytest.MonkeyPatch,
+    says: bool | None,
+) -> None:
+    bridge.capabilities = {"isolation": says}
+    for value in (True, False):
+        environment.setenv("ASTRABOX_SANDBOX_BRIDGE_ISOLATED_SESSIONS", str(value).lower())
+        provider = await _start(make_provider)
+        assert provider.supports_isolated_sessions is value
+        assert provider.supports_isolated_session_recovery is value
+        assert ("advanced" in provider.supported_permission_levels) is value
+
+
+@pytest.mark.asyncio
+async def test_a_bridge_that_could_not_ask_is_asked_again(
+    bridge: FakeBridge, make_provider: Providers, make_spec: Any
+) -> None:
+    bridge.capabilities = {"sandboxes.snapshots": None, "sandboxes.pause": None}
+    provider = await _start(make_provider)
+    assert provider.supports_pause
+    bridge.capabilities = {"sandboxes.snapshots": False, "sandboxes.pause": False}
+    await provider.create_sandbox(make_spec())
+    assert not provider.supports_pause
+    asked = sum(method == "GetCapabilities" for method, *_ in bridge.calls)
+    await provider.create_sandbox(make_spec())
+    assert sum(method == "GetCapabilities" for method, *_ in bridge.calls) == asked
+
+
 async def _start(make_provider: Providers) -> SandboxBridgeProvider:
     # The fake bridge lives on this loop; making a provider blocks the thread that it is made in.
     return await asyncio.to_thread(make_provider, START_TIMEOUT_SECONDS="5")

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _D = v1.DeleteSandboxResponse
 _P = v1.ProbeSandboxResponse
+_LEVELS = {
+    True: v1.Capability.LEVEL_FULL,
+    False: v1.Capability.LEVEL_NONE,
+    None: v1.Capability.LEVEL_UNSPECIFIED,
+}
 
 
 class FakeBridgeInfo(bridge_pb2_grpc.BridgeServiceServicer):
@@ -37,7 +42,7 @@ class FakeBridgeInfo(bridge_pb2_grpc.BridgeServiceServicer):
             capabilities=[
                 v1.Capability(
                     feature=feature,
-                    level=v1.Capability.LEVEL_FULL if has else v1.Capability.LEVEL_NONE,
+                    level=_LEVELS[has],
                 )
                 for feature, has in self._bridge.capabilities.items()
             ]
@@ -97,6 +102,32 @@ class FakeSandboxes(sandboxes_pb2_grpc.SandboxServiceServicer):
             next_page_token=token,
             total_size=len(matches) if self._bridge.capabilities.get("count", True) else None,
         )
+
+    async def CreateSnapshot(self, request: Any, context: Any) -> v1.Snapshot:  # noqa: N802
+        self._find(request)
+        snapshot = v1.Snapshot(
+            snapshot_id=f"snap-{len(self._upstream.snapshots)}", sandbox_id=request.sandbox_id
+        )
+        self._upstream.snapshots[snapshot.snapshot_id] = snapshot
+        return snapshot
+
+    async def ListSnapshots(self, request: Any, context: Any) -> v1.ListSnapshotsResponse:  # noqa: N802
+        """One a page."""
+        found = [
+            snapshot
+            for snapshot in self._upstream.snapshots.values()
+            if request.sandbox_id in ("", snapshot.sandbox_id)
+        ]
+        at = int(request.page_token or 0)
+        return v1.ListSnapshotsResponse(
+            snapshots=found[at : at + 1],
+            next_page_token=str(at + 1) if at + 1 < len(found) else "",
+        )
+
+    async def DeleteSnapshot(self, request: Any, context: Any) -> v1.DeleteSnapshotResponse:  # noqa: N802
+        if self._upstream.snapshots.pop(request.snapshot_id, None) is None:
+            raise Fault("SNAPSHOT_NOT_FOUND")
+        return v1.DeleteSnapshotResponse()
 
     async def DeleteSandbox(self, request: Any, context: Any) -> v1.DeleteSandboxResponse:  # noqa: N802
         kept = self._upstream.sandboxes.get(request.sandbox_id)

@@ -32,7 +32,8 @@ class FakeBridge:
     def __init__(self, upstream: Upstream, *, port: int = 0, isolation: bool = True) -> None:
         self.upstream = upstream
         self.port = port
-        self.capabilities = dict.fromkeys(
+        # feature → whether it is there; None: not known.
+        self.capabilities: dict[str, bool | None] = dict.fromkeys(
             (
                 "sandboxes.network_policy",
                 "sandboxes.pause",
@@ -44,6 +45,8 @@ class FakeBridge:
         )
         # (method, request, metadata) in order of arrival.
         self.calls: list[tuple[str, Any, dict[str, str | bytes]]] = []
+        # method → seconds to the deadline of its last call.
+        self.time_left: dict[str, float] = {}
         self._faults: dict[str, list[Fault]] = {}
         self._gates: dict[str, asyncio.Event] = {}
         # Set when a call arrives at its gate.
@@ -159,6 +162,7 @@ class _Around(grpc.aio.ServerInterceptor):
     ) -> Callable[[Any, Any], Awaitable[Any]]:
         async def call(request: Any, context: Any) -> Any:
             self._bridge.calls.append((method, request, metadata))
+            self._bridge.time_left[method] = context.time_remaining()
             fault = self._bridge.take_fault(method)
             try:
                 if fault is not None:

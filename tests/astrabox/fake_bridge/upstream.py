@@ -115,6 +115,8 @@ class Upstream:
     def __init__(self) -> None:
         self.sandboxes: dict[str, Kept] = {}
         self.residents: dict[str, Resident] = {}
+        # They outlive their sandboxes.
+        self.snapshots: dict[str, v1.Snapshot] = {}
         # Every process ever made, deleted ones too.
         self.started: list[Resident] = []
         self.deleted: list[str] = []

@@ -126,6 +126,12 @@ _TABLE = (
         default="auto",
     ),
     Setting(
+        "ISOLATED_SESSIONS",
+        "Whether sandboxes can be shared by isolated sessions: auto (as the bridge says; an "
+        "upstream that only a sandbox can tell counts as one that cannot), true or false.",
+        default="auto",
+    ),
+    Setting(
         "MAX_OUTPUT_BYTES",
         "Output of one command beyond this is an error.",
         default=str(64 << 20),

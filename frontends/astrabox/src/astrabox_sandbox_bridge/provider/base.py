@@ -47,6 +47,8 @@ BACKEND_FLAGS: Mapping[str, tuple[str, bool]] = MappingProxyType(
 WIRING_METADATA_KEY = "astrabox.network-wiring"
 
 VOLUMES = "sandboxes.volumes"
+# Every upstream that can be reached says whether it has this.
+SNAPSHOTS = "sandboxes.snapshots"
 ISOLATION = "isolation"
 
 
@@ -113,13 +115,16 @@ class ProviderBase:
     # --- what the backend can ---------------------------------------------------------------------
 
     def has(self, feature: str) -> bool | None:
-        """Whether the backend has a feature; None when the bridge has not said."""
-        level = self._features.get(feature)
-        return None if level is None else level != v1.Capability.LEVEL_NONE
+        """Whether the backend has a feature; None when the bridge has not said or cannot know."""
+        level = self._features.get(feature, v1.Capability.LEVEL_UNSPECIFIED)
+        known = level != v1.Capability.LEVEL_UNSPECIFIED
+        return level != v1.Capability.LEVEL_NONE if known else None
 
     async def learn_capabilities(self) -> None:
-        """Asks the bridge once what its backend can; a failure leaves things as they are."""
-        if self._features:
+        """Asks the bridge what its backend can until it could say; a failure leaves things as they
+        are."""
+        unanswered = v1.Capability.LEVEL_UNSPECIFIED
+        if self._features and self._features.get(SNAPSHOTS) != unanswered:
             return
         try:
             self._take(await self.client().bridge.capabilities())
@@ -142,10 +147,18 @@ class ProviderBase:
     def _take(self, answer: v1.GetCapabilitiesResponse) -> None:
         self._features = {c.feature: c.level for c in answer.capabilities}
         for flag, (feature, assumed) in BACKEND_FLAGS.items():
-            known = self.has(feature)
+            known = self._wanted(feature)
             setattr(self, flag, assumed if known is None else known)
-        advanced = ("advanced",) if self.has(ISOLATION) else ()
+        advanced = ("advanced",) if self.supports_isolated_sessions else ()
         self.supported_permission_levels = ("default", *advanced)
+
+    def _wanted(self, feature: str) -> bool | None:
+        """As has(); what a deployment knows better goes first."""
+        if feature == ISOLATION:
+            setting = self.settings.choice("ISOLATED_SESSIONS", ("auto", "true", "false"))
+            if setting != "auto":
+                return setting == "true"
+        return self.has(feature)
 
     def wiring(self) -> str:
         """Stands for the addresses of this deployment that a sandbox is made with; it is of use as
