@@ -85,6 +85,15 @@ async def test_the_whole_spec_is_sent(
     assert restored["astrabox.installation"] == INSTALLATION
 
 
+async def test_the_deadline_leaves_time_to_get_ready(
+    bridge: FakeBridge, make_provider: Providers, make_spec: Specs
+) -> None:
+    """A create that is given up earlier leaks a sandbox of which nobody knows the id."""
+    await make_provider(READY_TIMEOUT_SECONDS="77").create_sandbox(make_spec())
+    assert bridge.asked("CreateSandbox")[0].ready_timeout.seconds == 77
+    assert bridge.time_left["CreateSandbox"] > 77 + 15
+
+
 async def test_defaults_of_the_deployment(
     bridge: FakeBridge, make_provider: Providers, make_spec: Specs
 ) -> None:

@@ -96,6 +96,19 @@ async def test_signed_endpoints(
     assert (error.code, error.status_code) == ("SANDBOX_SIGNED_ENDPOINT_UNSUPPORTED", 501)
 
 
+async def test_no_address_is_kept(
+    bridge: FakeBridge, provider: SandboxBridgeProvider, box: str
+) -> None:
+    """A resumed sandbox has others, and signed ones expire."""
+    handle = await provider.connect(box)
+    until = datetime(2030, 1, 2, tzinfo=UTC)
+    for count in (1, 2):
+        await handle.get_endpoint(8000)
+        await handle.get_signed_endpoint(8000, expires_at=until)
+        assert len(bridge.asked("GetEndpoint")) == count
+        assert len(bridge.asked("CreateSignedEndpoint")) == count
+
+
 @pytest.mark.parametrize("port", [0, -1, 65536])
 async def test_bad_ports_are_refused(provider: SandboxBridgeProvider, box: str, port: int) -> None:
     handle = await provider.connect(box)

@@ -309,3 +309,26 @@ async def test_claims_on_what_cannot_be_seen(
     assert (await provider.claim_of("nothing")).verdict == "UNCLAIMED"
     bridge.fail("GetSandbox", "UPSTREAM_TIMEOUT")
     assert (await provider.claim_of(box)).verdict == "UNKNOWN"
+
+
+# --- snapshots ------------------------------------------------------------------------------------
+
+
+async def test_snapshots_are_discarded_before_their_sandbox(
+    bridge: FakeBridge, upstream: Upstream, provider: SandboxBridgeProvider, make_spec: Any
+) -> None:
+    box = (await provider.create_sandbox(make_spec())).sandbox_id
+    other = (await provider.create_sandbox(make_spec(assignment_id="other"))).sandbox_id
+    for name in ("a", "b", "c"):
+        await provider.client().sandboxes.create_snapshot(box, name)
+    await provider.client().sandboxes.create_snapshot(other, "kept")
+    bridge.fail("DeleteSnapshot", "SNAPSHOT_NOT_FOUND")  # somebody was faster
+    assert await provider.discard_snapshots(box) == 3
+    assert {s.sandbox_id for s in upstream.snapshots.values()} == {box, other}
+    assert await provider.discard_snapshots(box) == 1
+    assert await provider.discard_snapshots(box) == 0
+    bridge.fail("ListSnapshots", "UNSUPPORTED_FEATURE", feature="sandboxes.snapshots")
+    assert await provider.discard_snapshots(box) == 0
+    bridge.fail("ListSnapshots", "UPSTREAM_FAILED")
+    with pytest.raises(APIError, match="AGENT_RUNTIME_ERROR"):
+        await provider.discard_snapshots(box)
