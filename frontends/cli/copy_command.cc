@@ -94,8 +94,8 @@ std::vector<Command> CopyCommands() {
        "Done again, it leaves alone what is there (same size and time) and goes on with a large\n"
        "file out of a sandbox where it was broken off.\n"
        "\n"
-       "  sbx cp -r src ID:/work\n"
-       "  sbx cp ID:/work/report.pdf .\n"
+       "  sbx cp -r src ID:/srv\n"
+       "  sbx cp ID:/srv/report.pdf .\n"
        "  tar c . | sbx cp - ID:/tmp/all.tar\n",
        CommandLine{
            .options = {{"--recursive", 'r', K::kFlag, "", "Directories with all that is in them."},

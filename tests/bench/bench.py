@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import file_rows
 import report
 import rows
 from world import world
@@ -25,7 +26,7 @@ def main() -> int:
     options = _arguments()
     named: list[tuple[str, report.Figure]] = []
     with world(options.bins) as running:
-        for group in rows.groups():
+        for group in [*rows.groups(), file_rows.files(), file_rows.file_memory()]:
             if options.only not in group.name:
                 continue
             if lacks := rows.missing(group):

@@ -291,57 +291,6 @@ TEST_F(DataPlane, ListsSearchesAndRefuses) {
   }
 }
 
-TEST_F(DataPlane, SearchesBelowALink) {
-  Output("mkdir -p /tmp/t/src; touch /tmp/t/src/b.py; ln -s t /tmp/link");
-  v1::SearchRequest request;
-  request.set_sandbox_id(id_);
-  request.set_path("/tmp/link");
-  request.set_pattern("src/*.py");
-  grpc::ClientContext context;
-  auto stream = files_->Search(&context, request);
-  v1::FileInfoBatch batch;
-  ASSERT_TRUE(stream->Read(&batch));
-  EXPECT_EQ(batch.entries(0).path(), "/tmp/link/src/b.py");
-}
-
-TEST_F(DataPlane, SmallReadsOfWhatDoesNotKnowItsSize) {
-  v1::ReadSmallFileRequest request;
-  v1::ReadSmallFileResponse response;
-  request.set_sandbox_id(id_);
-  request.set_path("/proc/version");
-  EXPECT_THAT(Call(*files_, &v1::FileService::Stub::ReadSmallFile, request, &response), IsOk());
-  EXPECT_EQ(response.data(), Output("cat /proc/version"));
-  // Thirteen bytes a symbol, far beyond a MiB, and a claim of none.
-  request.set_path("/proc/kallsyms");
-  EXPECT_EQ(ReasonOf(Call(*files_, &v1::FileService::Stub::ReadSmallFile, request, &response)),
-            R::ERROR_REASON_FILE_TOO_LARGE);
-}
-
-TEST_F(DataPlane, WatchTellsWhatHappens) {
-  Output("mkdir /tmp/w");
-  v1::WatchDirectoryRequest request;
-  request.set_sandbox_id(id_);
-  request.set_path("/tmp/w");
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
-  auto stream = files_->WatchDirectory(&context, request);
-  v1::WatchEventBatch batch;
-  ASSERT_TRUE(stream->Read(&batch));
-  EXPECT_EQ(batch.events(0).kind(), v1::WatchEvent::KIND_READY);
-  Output("mkdir /tmp/w/d; mv /tmp/w/d /tmp/w/e; rmdir /tmp/w/e; rmdir /tmp/w");
-  std::vector<std::string> seen;
-  while (stream->Read(&batch)) {
-    for (const v1::WatchEvent& event : batch.events()) {
-      seen.push_back(v1::WatchEvent::Kind_Name(event.kind()) + " " + event.old_path() + " " +
-                     event.path() + " " + v1::FileType_Name(event.type()));
-    }
-  }
-  EXPECT_EQ(ReasonOf(FromGrpcStatus(stream->Finish())), R::ERROR_REASON_PATH_NOT_FOUND);
-  EXPECT_THAT(seen, ElementsAre("KIND_CREATED  /tmp/w/d FILE_TYPE_DIRECTORY",
-                                "KIND_MOVED /tmp/w/d /tmp/w/e FILE_TYPE_DIRECTORY",
-                                "KIND_DELETED  /tmp/w/e FILE_TYPE_DIRECTORY"));
-}
-
 TEST_F(DataPlane, ReplaceTextCountsAndGuards) {
   Output("printf 'a b a' > /tmp/f");
   v1::ReplaceTextRequest request;

@@ -9,10 +9,10 @@ namespace bridge::cli {
 namespace {
 
 TEST(ParsePlace, TellsTheTwoSidesApart) {
-  const auto in_sandbox = ParsePlace("sb-1:/work/a:b");
+  const auto in_sandbox = ParsePlace("sb-1:/srv/a:b");
   ASSERT_TRUE(in_sandbox.ok());
   EXPECT_EQ(in_sandbox->sandbox_id, "sb-1");
-  EXPECT_EQ(in_sandbox->path, "/work/a:b");
+  EXPECT_EQ(in_sandbox->path, "/srv/a:b");
   for (const char* local : {"a", "-", "/a:b", "./a:/b", "../x", ":/a", "a/b:/c"}) {
     const auto place = ParsePlace(local);
     ASSERT_TRUE(place.ok()) << local;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What changes files, through real daemon processes: writes, modes, owners, links, moves.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "bridge/base/error.h"
+#include "tests/opensandbox/file_fixture.h"
+
+namespace bridge {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using R = ErrorReason;
+namespace fs = std::filesystem;
+
+INSTANTIATE_TEST_SUITE_P(Daemons, Files,
+                         ::testing::Values(Way{"stock110", {"--compat=1.1.0", "--extras=false"}},
+                                           Way{"current", {"--compat=current", "--extras=false"}},
+                                           Way{"own", {}}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Files, WriteThenRead) {
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  std::string large;
+  while (large.size() < 3'000'000) large += all;
+  for (const std::string& content : {std::string(), all, large, std::string("--boundary\r\n--")}) {
+    const auto written = Write({.path = P("f")}, content);
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(written->size, static_cast<int64_t>(content.size()));
+    EXPECT_TRUE(written->atomic);
+    Sha256 digest;
+    digest.Update(content);
+    EXPECT_EQ(written->sha256, digest.FinishHex());
+    EXPECT_TRUE(*Read(P("f")) == content);
+  }
+  EXPECT_THAT(Names(), ElementsAre("f"));
+}
+
+TEST_P(Files, ModesOfNewAndExistingFiles) {
+  ASSERT_TRUE(Write({.path = P("new")}, "x").ok());
+  EXPECT_EQ(ModeOf(P("new")), 0644u);
+  ASSERT_TRUE(Write({.path = P("given"), .mode = 0640}, "x").ok());
+  EXPECT_EQ(ModeOf(P("given")), 0640u);
+  Put("old", "x");
+  chmod(P("old").c_str(), 0750);
+  ASSERT_TRUE(Write({.path = P("old")}, "y").ok());
+  EXPECT_EQ(ModeOf(P("old")), 0750u);
+  ASSERT_TRUE(Write({.path = P("old"), .mode = 0600}, "y").ok());
+  EXPECT_EQ(ModeOf(P("old")), 0600u);
+  ASSERT_TRUE(Write({.path = P("sticky"), .mode = 04755}, "y").ok());
+  EXPECT_EQ(ModeOf(P("sticky")), 04755u);
+}
+
+TEST_P(Files, OwnersByNameAndNumber) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  const auto owner = [this](const char* name) {
+    struct stat st;
+    lstat(P(name).c_str(), &st);
+    return std::to_string(st.st_uid) + ":" + std::to_string(st.st_gid);
+  };
+  ASSERT_TRUE(
+      Write({.path = P("a"), .mode = 0600, .owner = "nobody", .group = "nogroup"}, "s").ok());
+  EXPECT_EQ(owner("a"), "65534:65534");
+  ASSERT_TRUE(Write({.path = P("a")}, "kept").ok());
+  EXPECT_EQ(owner("a"), "65534:65534");
+  EXPECT_EQ(ModeOf(P("a")), 0600u);
+  ASSERT_TRUE(Write({.path = P("b"), .owner = "4242", .group = "4243"}, "s").ok());
+  EXPECT_EQ(owner("b"), "4242:4243");
+  EXPECT_EQ(Stat(P("b"))->owner, "4242") << "not a word for an account without a name";
+  fs::create_directory(P("$d"));
+  ASSERT_TRUE(Write({.path = P("$d/b"), .owner = "4242"}, "s").ok());
+  EXPECT_EQ(Stat(P("$d/b"))->owner, "4242");
+  EXPECT_EQ((*List(P("$d"), 1))[0].owner, "4242");
+  fs::remove_all(P("$d"));
+  const auto refused = Write({.path = P("c"), .mode = 0600, .owner = "no-such-user"}, "secret");
+  EXPECT_EQ(ReasonOf(refused.status()), R::ERROR_REASON_UNKNOWN_USER) << refused.status();
+  bench.Settle();
+  EXPECT_THAT(Names(), ElementsAre("a", "b")) << "no readable trace of the secret";
+}
+
+TEST_P(Files, ParentsAreMadeOnlyWhenAskedFor) {
+  EXPECT_EQ(ReasonOf(Write({.path = P("x/y/f")}, "c").status()), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_FALSE(fs::exists(P("x")));
+  ASSERT_TRUE(Write({.path = P("x/y/f"), .mode = 0600, .create_parents = true}, "c").ok());
+  EXPECT_EQ(ReadAll(P("x/y/f")), "c");
+}
+
+TEST_P(Files, LinksAreWrittenThrough) {
+  fs::create_directory(P("sub"));
+  Put("sub/target", "old");
+  fs::create_symlink("sub/target", P("link"));
+  ASSERT_TRUE(Write({.path = P("link")}, "new").ok());
+  EXPECT_TRUE(fs::is_symlink(P("link")));
+  EXPECT_EQ(ReadAll(P("sub/target")), "new");
+  EXPECT_EQ(*Read(P("link")), "new");
+}
+
+TEST_P(Files, PreconditionsHoldOrNothingChanges) {
+  constexpr char kDigestOfOld[] =  // sha256 of "old"
+      "6a45c2b32ed9e0b14fb1d24a3c0f2d44b6d4ca0ea6f8dca5b1b41c2f44e7e1a0";
+  Put("f", "old");
+  EXPECT_EQ(ReasonOf(Write({.path = P("f"), .if_absent = true}, "new").status()),
+            R::ERROR_REASON_PRECONDITION_FAILED);
+  EXPECT_EQ(ReasonOf(Write({.path = P("f"), .if_sha256 = kDigestOfOld}, "new").status()),
+            R::ERROR_REASON_PRECONDITION_FAILED);
+  Sha256 digest;
+  digest.Update("old");
+  const std::string right = digest.FinishHex();
+  EXPECT_EQ(ReasonOf(Write({.path = P("g"), .if_sha256 = right}, "new").status()),
+            R::ERROR_REASON_PRECONDITION_FAILED);
+  EXPECT_EQ(ReasonOf(Write({.path = P("f"), .expected_sha256 = right}, "new").status()),
+            R::ERROR_REASON_PRECONDITION_FAILED);
+  EXPECT_EQ(ReasonOf(Write({.path = P("f"), .size = 5}, "new").status()),
+            R::ERROR_REASON_PRECONDITION_FAILED);
+  bench.Settle();
+  EXPECT_EQ(ReadAll(P("f")), "old");
+  EXPECT_THAT(Names(), ElementsAre("f"));
+  EXPECT_TRUE(Write({.path = P("f"), .if_sha256 = right}, "new").ok());
+  EXPECT_TRUE(Write({.path = P("h"), .if_absent = true}, "new").ok());
+  const auto info = Stat(P("f"));
+  EXPECT_TRUE(Write({.path = P("f"), .if_modified_at = info->modified_at}, "newer").ok());
+  EXPECT_EQ(ReadAll(P("f")), "newer");
+}
+
+TEST_P(Files, DroppedWriteLeavesTheOldFileAndNothingElse) {
+  Put("f", "old");
+  RunTask(bench.loop, [&]() -> Task<void> {
+    FileWrite write{.path = P("f"), .mode = 0600};
+    auto writer = co_await files.Write(bench.context, bench.box, std::move(write));
+    EXPECT_TRUE(writer.ok());
+    if (writer.ok()) (void)co_await (*writer)->Send(std::string(200'000, 'x'));
+  });
+  bench.Settle();
+  // The daemon may need a moment to see that its client is gone.
+  for (int i = 0; i < 500 && Names().size() > 1; ++i) {
+    bench.Run({.argv = {"sleep", "0.01"}});
+  }
+  EXPECT_EQ(ReadAll(P("f")), "old");
+  EXPECT_THAT(Names(), ElementsAre("f"));
+}
+
+TEST_P(Files, InPlaceKeepsHardLinks) {
+  Put("f", "old");
+  fs::create_hard_link(P("f"), P("g"));
+  const auto written = Write({.path = P("f"), .atomic = false}, "new");
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_FALSE(written->atomic);
+  EXPECT_EQ(ReadAll(P("g")), "new");
+}
+
+TEST_P(Files, RemoveTakesTheLinkAndNotItsTarget) {
+  fs::create_directory(P("dir"));
+  Put("dir/f", "x");
+  fs::create_directory_symlink("dir", P("link"));
+  fs::create_symlink("nowhere", P("broken"));
+  EXPECT_TRUE(Remove(P("link"), /*recursive=*/true).ok());
+  EXPECT_TRUE(Remove(P("broken")).ok());
+  EXPECT_THAT(Names(), ElementsAre("dir"));
+  EXPECT_TRUE(fs::exists(P("dir/f")));
+  EXPECT_EQ(ReasonOf(Remove(P("dir"))), R::ERROR_REASON_DIRECTORY_NOT_EMPTY);
+  EXPECT_EQ(ReasonOf(Remove(P("nope"))), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_TRUE(Remove(P("dir"), true).ok());
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_P(Files, MoveOverwritesOnlyWhenAsked) {
+  Put("a", "a");
+  Put("b", "b");
+  fs::create_directory(P("dir"));
+  EXPECT_EQ(ReasonOf(Move(P("a"), P("b")).status()), R::ERROR_REASON_PATH_EXISTS);
+  EXPECT_EQ(ReasonOf(Move(P("a"), P("dir"), true).status()), R::ERROR_REASON_IS_A_DIRECTORY);
+  EXPECT_EQ(ReasonOf(Move(P("nope"), P("c")).status()), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_EQ(ReasonOf(Move(P("a"), P("x/y")).status()), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_FALSE(Move(P("dir"), P("dir/sub")).ok());
+  EXPECT_EQ(ReadAll(P("a")) + ReadAll(P("b")), "ab");
+  EXPECT_EQ(*Move(P("a"), P("b"), true), true);
+  EXPECT_EQ(ReadAll(P("b")), "a");
+  EXPECT_EQ(*Move(P("b"), P("x/y/z"), false, true), false);
+  EXPECT_EQ(ReadAll(P("x/y/z")), "a");
+}
+
+TEST_P(Files, MakeDirectoryIsIdempotent) {
+  EXPECT_EQ(ReasonOf(MakeDirectory(P("a/b")).status()), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_EQ(*MakeDirectory(P("a/b"), {.mode = 0700, .parents = true}), true);
+  EXPECT_EQ(ModeOf(P("a/b")), 0700u);
+  EXPECT_EQ(ModeOf(P("a")), 0755u);
+  EXPECT_EQ(*MakeDirectory(P("a/b"), {.mode = 0777}), false);
+  EXPECT_EQ(ModeOf(P("a/b")), 0700u) << "an existing directory stays as it is";
+  Put("f", "x");
+  EXPECT_EQ(ReasonOf(MakeDirectory(P("f")).status()), R::ERROR_REASON_PATH_EXISTS);
+  chmod(P("a/b").c_str(), 02755);
+  EXPECT_EQ(*MakeDirectory(P("a/b/c"), {.mode = 0755}), true);
+  EXPECT_EQ(ModeOf(P("a/b/c")), 0755u) << "as asked, whatever its parent passes on";
+}
+
+TEST_P(Files, SetAttributes) {
+  Put("f", "x");
+  const auto set = [&](AttributeChange change) {
+    return RunTask(bench.loop,
+                   [&] { return files.SetAttributes({}, {"box", ""}, P("f"), change); });
+  };
+  EXPECT_EQ(set({.mode = 0755})->mode, 0755u);
+  EXPECT_EQ(set({.mode = 01777})->mode, 01777u);
+  EXPECT_EQ(set({.modified_at = absl::FromUnixSeconds(1'000'000'000)})->modified_at,
+            absl::FromUnixSeconds(1'000'000'000));
+  EXPECT_EQ(ReasonOf(set({.owner = "no-such-user"}).status()), R::ERROR_REASON_UNKNOWN_USER);
+}
+
+}  // namespace
+}  // namespace bridge
