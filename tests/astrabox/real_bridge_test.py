@@ -21,7 +21,7 @@ import pytest_asyncio
 from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxCreateSpec, SandboxNetworkPolicy
 from astrabox.seams.sandbox_data import SandboxUnreachable
-from astrabox_sandbox_bridge.client import BridgeClient, BridgeError, Options, command, v1
+from astrabox_sandbox_bridge.client import BridgeClient, Options, command
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 
 from conftest import INSTALLATION, Providers
@@ -249,75 +249,6 @@ async def test_what_this_upstream_lacks_is_refused(
     assert not posture.available
     capability = await live.read_isolation_capability(handle.sandbox_id)
     assert not capability.available
-
-
-async def test_what_the_bridge_says_it_can_is_what_happens(
-    live: SandboxBridgeProvider, specs: Specs
-) -> None:
-    """Each feature is told and tried; where it is left open, the sandbox tells."""
-    handle = await live.create_sandbox(specs())
-    box = handle.sandbox_id
-    levels = {
-        row.feature: row.level for row in (await live.client().bridge.capabilities()).capabilities
-    }
-    of_box = {
-        row.feature: row.level
-        for row in (await live.client().bridge.capabilities(box)).capabilities
-    }
-    full, none, unknown = (
-        v1.Capability.LEVEL_FULL,
-        v1.Capability.LEVEL_NONE,
-        v1.Capability.LEVEL_UNSPECIFIED,
-    )
-    assert levels["processes"] == levels["isolation"] == unknown
-
-    assert levels["sandboxes.pause"] == full
-    assert live.supports_pause
-    assert await live.pause(box)
-    assert await live.resume(box)
-
-    assert levels["sandboxes.volumes"] == full
-    mounts = {"workspace_volume": "vol-capabilities", "workspace_mounts": (("/kept", "a"),)}
-    first = await live.create_sandbox(specs(**mounts))
-    await first.files.write_file("/kept/f", b"kept", mode=0o600)
-    assert await live.kill(first.sandbox_id)
-    second = await live.create_sandbox(specs(**mounts))
-    assert await second.files.read_bytes("/kept/f") == b"kept"
-
-    # Not told by a server on Docker; this one's create tells.
-    assert levels["sandboxes.network_policy"] == unknown
-    with pytest.raises(APIError):
-        await live.create_sandbox(specs(network_policy=SandboxNetworkPolicy("limited")))
-
-    assert levels["sandboxes.snapshots"] == none
-    with pytest.raises(BridgeError, match="UNSUPPORTED_FEATURE"):
-        await live.client().sandboxes.create_snapshot(box, "s")
-
-    assert of_box["processes"] == full
-    processes: Any = handle.processes
-    held = await processes.attach(await processes.create(command="echo on; cat"))
-    assert await anext(held.output()) == (0, b"on\n")
-    await held.close()
-
-    assert of_box["isolation"] == none
-    assert not (await live.read_isolation_capability(box)).available
-    for refused in (
-        live.open_isolated_session(box, workspace_dir="/tmp", workspace_source_dir="/tmp"),  # noqa: S108
-        live.count_active_isolated_sessions(box),
-        live.run_in_isolated_session(box, "x", code="true"),
-    ):
-        with pytest.raises(APIError, match="SANDBOX_ISOLATION_UNSUPPORTED"):
-            await refused
-
-
-async def test_an_embedded_upstream_knows_itself(make_provider: Providers, specs: Specs) -> None:
-    with RealBridge() as bridge:
-        provider = await asyncio.to_thread(
-            make_provider, ADDRESS=bridge.place, START_TIMEOUT_SECONDS="10"
-        )
-        assert not provider.supports_create_network_policy
-        assert provider.supports_pause
-        assert provider.workspace_route() is not None
 
 
 async def test_a_cut_upload_leaves_the_old_file(live: SandboxBridgeProvider, specs: Specs) -> None:
