@@ -18,6 +18,7 @@ import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -81,8 +82,8 @@ class Bench:
             data = b"x" * size
             place = v1.WriteOptions(path="/tmp/a")
             row(f"{title}: write {name}",
-                await median_ms(lambda: self.client.files.write(box, place, data), rounds),
-                await median_ms(lambda: sdk.files.write_file("/tmp/b", data), rounds))
+                await median_ms(partial(self.client.files.write, box, place, data), rounds),
+                await median_ms(partial(sdk.files.write_file, "/tmp/b", data), rounds))
             row(f"{title}: read {name}",
                 await median_ms(lambda: self.client.files.read_bytes(box, "/tmp/a"), rounds),
                 await median_ms(lambda: sdk.files.read_bytes("/tmp/b"), rounds))
