@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from astrabox.seams.sandbox import (  # noqa: E402
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider  # noqa: E402
 
 from fake_bridge import FakeBridge, Upstream  # noqa: E402
+from real_bridge import RealBridge, an_opensandbox  # noqa: E402
 
 INSTALLATION = "installation-1"
 
@@ -64,6 +65,7 @@ async def bridge(upstream: Upstream) -> AsyncIterator[FakeBridge]:
 
 
 Providers = Callable[..., SandboxBridgeProvider]
+Specs = Callable[..., SandboxCreateSpec]
 
 
 @pytest_asyncio.fixture
@@ -100,5 +102,47 @@ def make_spec() -> Callable[..., SandboxCreateSpec]:
             "resource_requests": {"cpu": "200m", "memory": "768Mi"},
         }
         return SandboxCreateSpec(**(defaults | fields))
+
+    return make
+
+
+# A real bridge in front of a real upstream; a test file may have its own of these names.
+
+
+@pytest.fixture(scope="module")
+def opensandbox() -> Iterator[Any]:
+    with an_opensandbox() as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="module")
+def real(opensandbox: Any) -> Iterator[RealBridge]:
+    with RealBridge(opensandbox.place) as bridge:
+        yield bridge
+
+
+@pytest_asyncio.fixture
+async def live(real: RealBridge, make_provider: Providers) -> AsyncIterator[SandboxBridgeProvider]:
+    """A provider of the real bridge; what it leaves behind is destroyed."""
+    provider = make_provider(ADDRESS=real.place)
+    yield provider
+    page = await provider.list_sandboxes(page_size=200)
+    for box in page.items:
+        await provider.kill(box.sandbox_id)
+
+
+@pytest.fixture
+def specs(make_spec: Specs) -> Specs:
+    """Specs with a main process that any image has, and assignments of their own."""
+    count = iter(range(1000))
+
+    def make(**fields: Any) -> SandboxCreateSpec:
+        defaults = {
+            "image": "debian:12",
+            "entrypoint": ("tail", "-f", "/dev/null"),
+            "resource_limits": {"cpu": "1", "memory": "1Gi"},
+            "assignment_id": f"{os.urandom(8).hex()}:{next(count)}",
+        }
+        return make_spec(**(defaults | fields))
 
     return make

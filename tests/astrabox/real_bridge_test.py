@@ -13,63 +13,22 @@ import hashlib
 import os
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from astrabox.common.utils.errors import APIError
-from astrabox.seams.sandbox import SandboxCreateSpec, SandboxNetworkPolicy
+from astrabox.seams.sandbox import SandboxNetworkPolicy
 from astrabox.seams.sandbox_data import SandboxUnreachable
 from astrabox_sandbox_bridge.client import BridgeClient, Options, command
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 
-from conftest import INSTALLATION, Providers
-from real_bridge import RealBridge, an_opensandbox
+from conftest import INSTALLATION, Providers, Specs
+from real_bridge import RealBridge
 
 pytestmark = pytest.mark.asyncio
 
-Specs = Callable[..., SandboxCreateSpec]
 OWNED = {"astrabox.managed-by": "astrabox", "astrabox.installation": INSTALLATION}
-
-
-@pytest.fixture(scope="module")
-def opensandbox() -> Iterator[Any]:
-    with an_opensandbox() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module")
-def real(opensandbox: Any) -> Iterator[RealBridge]:
-    with RealBridge(opensandbox.place) as bridge:
-        yield bridge
-
-
-@pytest_asyncio.fixture
-async def live(real: RealBridge, make_provider: Providers) -> AsyncIterator[SandboxBridgeProvider]:
-    """A provider of the real bridge; what it leaves behind is destroyed."""
-    provider = make_provider(ADDRESS=real.place)
-    yield provider
-    page = await provider.list_sandboxes(page_size=200)
-    for box in page.items:
-        await provider.kill(box.sandbox_id)
-
-
-@pytest.fixture
-def specs(make_spec: Specs) -> Specs:
-    """Specs with a main process that any image has, and assignments of their own."""
-    count = iter(range(1000))
-
-    def make(**fields: Any) -> SandboxCreateSpec:
-        defaults = {
-            "image": "debian:12",
-            "entrypoint": ("tail", "-f", "/dev/null"),
-            "resource_limits": {"cpu": "1", "memory": "1Gi"},
-            "assignment_id": f"{os.urandom(8).hex()}:{next(count)}",
-        }
-        return make_spec(**(defaults | fields))
-
-    return make
 
 
 async def test_a_life(live: SandboxBridgeProvider, specs: Specs) -> None:
@@ -284,72 +243,6 @@ async def test_a_large_file_there_and_back(live: SandboxBridgeProvider, specs: S
     async for piece in await handle.files.read_bytes_stream("/tmp/large"):  # noqa: S108
         digest.update(piece)
     assert digest.hexdigest() == wanted
-
-
-async def test_any_replica_and_one_that_is_killed(
-    opensandbox: Any, make_provider: Providers, specs: Specs
-) -> None:
-    """A process, a file and a sandbox outlive the bridge that made them."""
-    with RealBridge(opensandbox.place) as one, RealBridge(opensandbox.place) as two:
-        first = make_provider(ADDRESS=one.place)
-        handle = await first.create_sandbox(specs(session_id="s"))
-        processes: Any = handle.processes
-        name = await processes.create(command="echo ready; cat")
-        held = await processes.attach(name)
-        assert await anext(held.output()) == (0, b"ready\n")
-        running = asyncio.create_task(handle.commands.run("sleep 60"))
-        await asyncio.sleep(0.5)
-        one.kill()
-        with pytest.raises(SandboxUnreachable):
-            await running
-
-        second = make_provider(ADDRESS=two.place)
-        other = await second.connect(handle.sandbox_id)
-        theirs: Any = other.processes
-        held = await theirs.attach(name, since=6)
-        await held.write(b"still here\n")
-        assert await anext(held.output()) == (6, b"still here\n")
-        await held.close()
-        assert await second.kill(handle.sandbox_id)
-
-
-async def test_a_bridge_that_restarts_mid_conversation(
-    opensandbox: Any, make_provider: Providers, specs: Specs
-) -> None:
-    bridge = RealBridge(opensandbox.place)
-    try:
-        provider = make_provider(ADDRESS=bridge.place)
-        handle = await provider.create_sandbox(specs())
-        bridge.kill()
-        waiting = asyncio.create_task(handle.commands.run("echo back"))
-        await asyncio.sleep(0.3)
-        port = int(bridge.place.rpartition(":")[2])
-        bridge = await asyncio.to_thread(RealBridge, opensandbox.place, port=port)
-        assert (await asyncio.wait_for(waiting, 30)).stdout == "back\n"
-        assert await provider.kill(handle.sandbox_id)
-    finally:
-        bridge.stop()
-
-
-async def test_a_bridge_killed_during_create_makes_no_second_sandbox(
-    opensandbox: Any, make_provider: Providers, specs: Specs
-) -> None:
-    bridge = RealBridge(opensandbox.place)
-    try:
-        provider = make_provider(ADDRESS=bridge.place, CONNECT_TIMEOUT_SECONDS="30")
-        spec = specs(session_id="interrupted")
-        creating = asyncio.create_task(provider.create_sandbox(spec))
-        await asyncio.sleep(0.1)
-        bridge.kill()
-        port = int(bridge.place.rpartition(":")[2])
-        bridge = await asyncio.to_thread(RealBridge, opensandbox.place, port=port)
-        handle = await asyncio.wait_for(creating, 60)
-        found = await provider.find_sandbox_by_assignment(spec.assignment_id)
-        assert found is not None
-        assert found.sandbox_id == handle.sandbox_id
-        assert await provider.kill(handle.sandbox_id)
-    finally:
-        bridge.stop()
 
 
 async def test_output_that_python_can_follow(real: RealBridge, live: Any, specs: Specs) -> None:
