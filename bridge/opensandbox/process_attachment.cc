@@ -88,9 +88,15 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
     CO_ASSIGN_OR_RETURN(int marks, co_await FetchProcessMarks(sandbox_, folder_));
     numbering_.Begin(marks);
   }
-  // At most, since the daemon may not have read the last marker yet; the replay tells exactly.
-  const int64_t end =
-      state.output_offset - numbering_.HiddenBytes(std::max(0, numbering_.marks() - 1));
+  // After an end at most, since the daemon may not have read its marker yet; the replay tells
+  // exactly. While it runs a wrong offset must be refused here, before anybody is displaced.
+  const int read = numbering_.marks() - (numbering_.ended() ? 1 : 0);
+  int64_t end = state.output_offset - numbering_.HiddenBytes(read);
+  if (options.offset.value_or(0) > end) {
+    // A marker may have been printed between the two questions.
+    CO_ASSIGN_OR_RETURN(state, co_await FetchPtyState(sandbox_, key_.session));
+    end = state.output_offset - numbering_.HiddenBytes(read);
+  }
   if (options.offset.value_or(0) > end) {
     co_return InvalidField("attach.offset", "lies ahead of the output");
   }
@@ -98,7 +104,7 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   if (!state.running && state.output_offset > 0) {
     // Even the wrapper is gone, and attaching would run everything again.
     if (!options.restart_if_exited) {
-      end_offset_ = options.offset.value_or(end);
+      end_offset_ = options.offset.value_or(numbering_.ToApi(state.output_offset));
       events_.push_back(Attached{end_offset_, false, false, !key_.terminal});
       Conclude(Lost{"the process was killed together with what watched it", false});
       co_return absl::OkStatus();
