@@ -315,6 +315,26 @@ Task<absl::Status> FileExec::Forgive(absl::Status failure) {
   co_return absl::OkStatus();
 }
 
+namespace {
+
+// The leader may be gone; members of its group that ignored SIGTERM may not be. `patience`: how
+// long to wait for the command's shell to write down which group it is.
+Task<void> KillGroup(SandboxHandle sandbox, ExecFolder folder, absl::Duration patience) {
+  constexpr int kNoRecord = 4;
+  constexpr absl::Duration kPause = absl::Milliseconds(100);
+  const absl::Duration until = sandbox.loop().Now() + patience;
+  bool again = true;
+  while (again) {
+    const absl::StatusOr<int> code = co_await RunScript(
+        sandbox.client, sandbox.context, sandbox.daemon, SignalScript(folder, 9), nullptr);
+    if (code.ok() && *code != kNoRecord) co_return;
+    again = sandbox.loop().Now() < until;
+    if (again) again = co_await sandbox.loop().Sleep(kPause);
+  }
+}
+
+}  // namespace
+
 Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteCommand> command,
                              std::optional<ExecFolder> folder, bool stdin_uploaded) {
   // Cut before its id was known: the id comes within milliseconds, and without it nobody can kill.
@@ -333,9 +353,7 @@ Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteComman
     }
   }
   if (folder) {
-    // The leader is gone; members of its group that ignored SIGTERM may not be.
-    (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
-                             SignalScript(*folder, 9), nullptr);
+    co_await KillGroup(sandbox, *folder, command->id().empty() ? kIdPatience : absl::Duration());
     co_await RemoveExecFolder(sandbox, *folder, stdin_uploaded);
   }
 }
