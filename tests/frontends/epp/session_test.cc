@@ -271,6 +271,7 @@ TEST_F(Ending, ShutdownWaitsForTheRemoval) {
   StartCreate(host);
   const int64_t shutdown = host.Send("shutdown", Json::object());
   settling.WaitForNotification();
+  EXPECT_TRUE(host.Answer(create_).contains("error"));
   const size_t before = host.messages();
   EXPECT_FALSE(host.WaitForEnd(absl::Milliseconds(50)));
   EXPECT_EQ(host.messages(), before);  // not answered yet
