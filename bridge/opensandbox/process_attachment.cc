@@ -32,10 +32,6 @@ absl::Status Unreachable(std::string_view why) {
                        "); attach again at the last offset");
 }
 
-absl::Status NoSuchProcess() {
-  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no process of this id");
-}
-
 bool IsPart(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
@@ -50,12 +46,12 @@ std::string FormatProcessId(const ProcessKey& key) {
 
 absl::StatusOr<ProcessKey> ParseProcessId(std::string_view text) {
   const size_t dot = text.rfind('.');
-  if (text.size() < 5 || dot == std::string_view::npos || dot < 3) return NoSuchProcess();
+  if (text.size() < 5 || dot == std::string_view::npos || dot < 3) return UnknownProcess();
   const std::string_view session = text.substr(2, dot - 2);
   const std::string_view nonce = text.substr(dot + 1);
   const bool terminal = text.substr(0, 2) == "t.";
   if ((!terminal && text.substr(0, 2) != "p.") || !IsPart(session) || !IsPart(nonce)) {
-    return NoSuchProcess();
+    return UnknownProcess();
   }
   return ProcessKey{std::string(session), std::string(nonce), terminal};
 }
@@ -146,7 +142,7 @@ Task<absl::Status> ProcessAttachment::Refused(absl::Status failure) {
     co_return co_await sandbox_.client.directory().Explain(
         sandbox_.context, sandbox_.daemon->sandbox_id, std::move(failure));
   }
-  if (refusal->status == 404) co_return NoSuchProcess();
+  if (refusal->status == 404) co_return UnknownProcess();
   if (refusal->status == 409) {
     co_return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED,
                         "another client holds the process");

@@ -15,15 +15,17 @@ constexpr size_t kMaxSmallBody = 64 * 1024;
 
 }  // namespace
 
+absl::Status UnknownProcess() {
+  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no process of this id");
+}
+
 Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session) {
   HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET",
                                                "/pty/" + QueryEscape(session), kSmallLimit);
   CO_ASSIGN_OR_RETURN(HttpResponse response,
                       co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
                                                     std::move(request), kMaxSmallBody));
-  if (response.status == 404) {
-    co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no process of this id");
-  }
+  if (response.status == 404) co_return UnknownProcess();
   if (response.status != 200) co_return DaemonError(response, "describe a process");
   co_return ParsePtyState(response.body);
 }

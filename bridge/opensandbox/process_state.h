@@ -14,6 +14,9 @@
 
 namespace bridge {
 
+// PROCESS_NOT_FOUND, for an id that names none.
+absl::Status UnknownProcess();
+
 // GET /pty/{session}.
 Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session);
 
