@@ -288,7 +288,7 @@ Task<absl::StatusOr<ExecSignalResult>> ExecClient::SignalStock(SandboxHandle san
     CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
                                                      SignalScript(folder, signal), nullptr));
     if (code == 0) co_return ExecSignalResult{.delivery_confirmed = true};
-    if (code == 3) {
+    if (code == kSignalNoGroup) {
       co_return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "the command has ended");
     }
   }

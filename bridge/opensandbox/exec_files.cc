@@ -320,14 +320,13 @@ namespace {
 // The leader may be gone; members of its group that ignored SIGTERM may not be. `patience`: how
 // long to wait for the command's shell to write down which group it is.
 Task<void> KillGroup(SandboxHandle sandbox, ExecFolder folder, absl::Duration patience) {
-  constexpr int kNoRecord = 4;
   constexpr absl::Duration kPause = absl::Milliseconds(100);
   const absl::Duration until = sandbox.loop().Now() + patience;
   bool again = true;
   while (again) {
     const absl::StatusOr<int> code = co_await RunScript(
         sandbox.client, sandbox.context, sandbox.daemon, SignalScript(folder, 9), nullptr);
-    if (code.ok() && *code != kNoRecord) co_return;
+    if (code.ok() && *code != kSignalNoRecord) co_return;
     again = sandbox.loop().Now() < until;
     if (again) again = co_await sandbox.loop().Sleep(kPause);
   }

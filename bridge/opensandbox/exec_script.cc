@@ -102,13 +102,14 @@ std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool 
 }
 
 std::string SignalScript(const ExecFolder& folder, int signal) {
+  const std::string no_record = "exit " + std::to_string(kSignalNoRecord);
   // No "--" before the group's number: dash and busybox do not take it.
-  return "{ read -r p <" + ShellQuote(folder.pid()) + "; } 2>/dev/null || exit 4\n" +
-         "case $p in ''|*[!0-9]*|1) exit 4;; esac\n"
+  return "{ read -r p <" + ShellQuote(folder.pid()) + "; } 2>/dev/null || " + no_record +
+         "\ncase $p in ''|*[!0-9]*|1) " + no_record + ";; esac\n" +
          // Before the signal, or the command's end could be seen without its reason.
-         "mkdir " +
-         ShellQuote(folder.sent(signal)) + " 2>/dev/null\n" + "kill -" + std::to_string(signal) +
-         " \"-$p\" 2>/dev/null || exit 3\n";
+         "mkdir " + ShellQuote(folder.sent(signal)) + " 2>/dev/null\nkill -" +
+         std::to_string(signal) + " \"-$p\" 2>/dev/null || exit " + std::to_string(kSignalNoGroup) +
+         "\n";
 }
 
 Outcome OutcomeOfFailedStart(std::string_view marker) {

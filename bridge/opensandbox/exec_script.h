@@ -56,8 +56,10 @@ std::string PlainScript(const ExecSpec& spec);
 // Exit status 125 with no output file means that the folder could not be made.
 std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool stdin_uploaded);
 
-// Sends a signal to the process group recorded in the folder, and leaves sent(): exit status 0
-// delivered, 3 no such group, 4 no record.
+// Sends a signal to the process group recorded in the folder, and leaves sent(). Exit status 0:
+// delivered; the others say why not.
+inline constexpr int kSignalNoGroup = 3;   // it has ended
+inline constexpr int kSignalNoRecord = 4;  // not written yet, or no number
 std::string SignalScript(const ExecFolder& folder, int signal);
 
 // The content of `failed()` as an outcome.
