@@ -44,20 +44,6 @@ std::optional<int> ExitCodeOf(const CommandEvent& event) {
   return whole && code > 0 && code <= 255 ? std::optional<int>(code) : std::nullopt;
 }
 
-HttpRequest RunPost(const SandboxHandle& sandbox, std::string_view session_id,
-                    const std::string& code) {
-  HttpRequest post =
-      sandbox.client.Request(sandbox.context, *sandbox.daemon, "POST",
-                             SessionTarget(session_id) + "/run", absl::InfiniteDuration());
-  post.headers.Set("Content-Type", "application/json");
-  post.headers.Set("Accept", "text/event-stream");
-  post.body = SessionRunJson(code);
-  post.resend = Resend::kNever;
-  // The caller's deadline ends the call, which kills the script; it must not cut the stream first.
-  post.total_timeout = absl::InfiniteDuration();
-  return post;
-}
-
 }  // namespace
 
 absl::Status IsolationError(const HttpResponse& response, std::string_view what) {
@@ -216,8 +202,11 @@ IsolatedRun::IsolatedRun(SandboxHandle sandbox, std::string session_id, std::str
       session_id_(std::move(session_id)),
       mark_(std::move(mark)),
       timeout_(timeout),
-      exchange_(std::make_shared<RunExchange>(sandbox_.client.http(),
-                                              RunPost(sandbox_, session_id_, code), mark_)) {
+      exchange_(std::make_shared<RunExchange>(
+          sandbox_.client.http(),
+          EventStreamPost(sandbox_.client, sandbox_.context, *sandbox_.daemon,
+                          SessionTarget(session_id_) + "/run", SessionRunJson(code)),
+          mark_)) {
   fidelity_ = ExecFidelity::kLines;
   incarnation_ = sandbox_.daemon->incarnation;
 }

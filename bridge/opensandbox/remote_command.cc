@@ -27,26 +27,27 @@ bool MayHoldEvents(const HttpHead& head) {
          type.find("json") != std::string_view::npos;
 }
 
-HttpRequest CommandPost(DaemonClient& client, const CallContext& context, const Daemon& daemon,
-                        const CommandRequest& request) {
-  HttpRequest post = client.Request(context, daemon, "POST", "/command", absl::InfiniteDuration());
+}  // namespace
+
+HttpRequest EventStreamPost(DaemonClient& client, const CallContext& context, const Daemon& daemon,
+                            std::string_view target, std::string body) {
+  HttpRequest post = client.Request(context, daemon, "POST", target, absl::InfiniteDuration());
   post.headers.Set("Content-Type", "application/json");
   post.headers.Set("Accept", "text/event-stream");
-  post.body = CommandRequestJson(request);
+  post.body = std::move(body);
   post.resend = Resend::kNever;
-  // The caller's deadline ends the call, which kills the command; it must not cut the stream first.
+  // The caller's deadline ends the call, which kills what runs; it must not cut the stream first.
   post.total_timeout = absl::InfiniteDuration();
   return post;
 }
-
-}  // namespace
 
 RemoteCommand::RemoteCommand(DaemonClient& client, CallContext context,
                              std::shared_ptr<Daemon> daemon, const CommandRequest& request)
     : client_(client),
       context_(std::move(context)),
       daemon_(std::move(daemon)),
-      transfer_(client.http(), CommandPost(client, context_, *daemon_, request)) {}
+      transfer_(client.http(), EventStreamPost(client, context_, *daemon_, "/command",
+                                               CommandRequestJson(request))) {}
 
 Task<absl::Status> RemoteCommand::AwaitId() {
   if (!head_seen_) {

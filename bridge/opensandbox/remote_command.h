@@ -24,6 +24,10 @@
 
 namespace bridge {
 
+// A request that runs something and streams its events: sent once, for as long as it takes.
+HttpRequest EventStreamPost(DaemonClient& client, const CallContext& context, const Daemon& daemon,
+                            std::string_view target, std::string body);
+
 class RemoteCommand {
  public:
   // Starts the exchange. `client` outlives this.
