@@ -21,11 +21,6 @@ namespace {
 using R = ErrorReason;
 using Level = CapabilityLevel;
 
-struct Way {
-  const char* name;
-  std::vector<std::string> flags;
-};
-
 class Capabilities : public ::testing::TestWithParam<Way> {
  protected:
   Capabilities() : execd(GetParam().flags), bench(execd.url()) {
@@ -55,11 +50,7 @@ class Capabilities : public ::testing::TestWithParam<Way> {
   std::map<std::string, Capability> rows;
 };
 
-INSTANTIATE_TEST_SUITE_P(Daemons, Capabilities,
-                         ::testing::Values(Way{"stock110", {"--compat=1.1.0", "--extras=false"}},
-                                           Way{"current", {"--compat=current", "--extras=false"}},
-                                           Way{"own", {}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Daemons, Capabilities, EveryDaemon(), WayName);
 
 TEST_P(Capabilities, NamesTheDaemon) {
   EXPECT_EQ(daemon, GetParam().flags.empty() ? "bridge execd" : "stock execd");

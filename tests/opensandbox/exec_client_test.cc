@@ -30,11 +30,6 @@ std::string Nap() {
   return "6000." + std::to_string(getpid()) + std::to_string(++count);
 }
 
-struct Way {
-  const char* name;
-  std::vector<std::string> flags;
-};
-
 class ExactExec : public ::testing::TestWithParam<Way> {
  protected:
   ExactExec() : execd(GetParam().flags), bench(execd.url()) {}
@@ -57,11 +52,7 @@ class ExactExec : public ::testing::TestWithParam<Way> {
   ExecBench bench;
 };
 
-INSTANTIATE_TEST_SUITE_P(Daemons, ExactExec,
-                         ::testing::Values(Way{"stock110", {"--compat=1.1.0", "--extras=false"}},
-                                           Way{"current", {"--compat=current", "--extras=false"}},
-                                           Way{"own", {}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Daemons, ExactExec, EveryDaemon(), WayName);
 
 TEST_P(ExactExec, ExactBytesStreamsApartAndTheExitCode) {
   const ExecResult result = bench.Run({.shell = "printf 'a\\r\\n\\377b'; echo err >&2; exit 3"});

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bridge/net/event_loop.h"
 #include "bridge/net/http.h"
@@ -19,6 +20,20 @@
 #include "tests/fakes/run_task.h"
 
 namespace bridge {
+
+// A daemon as a test runs against it: its name and execd's flags.
+struct Way {
+  const char* name;
+  std::vector<std::string> flags;
+};
+
+// Stock ones of both versions, and our own: what each must do alike is tested on all of them, by
+// INSTANTIATE_TEST_SUITE_P(Daemons, TheSuite, EveryDaemon(), WayName).
+inline auto EveryDaemon() {
+  return ::testing::Values(Way{"stock110", {"--compat=1.1.0", "--extras=false"}},
+                           Way{"current", {"--compat=current", "--extras=false"}}, Way{"own", {}});
+}
+inline std::string WayName(const ::testing::TestParamInfo<Way>& info) { return info.param.name; }
 
 // All that an exec reported.
 struct ExecResult {

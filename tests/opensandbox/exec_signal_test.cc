@@ -19,11 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using R = ErrorReason;
 
-struct Way {
-  const char* name;
-  std::vector<std::string> flags;
-};
-
 class ExecSignal : public ::testing::TestWithParam<Way> {
  protected:
   ExecSignal() : execd(GetParam().flags), bench(execd.url()) {}
@@ -32,11 +27,7 @@ class ExecSignal : public ::testing::TestWithParam<Way> {
   ExecBench bench;
 };
 
-INSTANTIATE_TEST_SUITE_P(Daemons, ExecSignal,
-                         ::testing::Values(Way{"stock110", {"--compat=1.1.0", "--extras=false"}},
-                                           Way{"current", {"--compat=current", "--extras=false"}},
-                                           Way{"own", {}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Daemons, ExecSignal, EveryDaemon(), WayName);
 
 TEST_P(ExecSignal, AnySignalReachesTheGroup) {
   const std::string id = bench.StartAndDrop(

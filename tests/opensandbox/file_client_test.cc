@@ -23,11 +23,7 @@ using ::testing::IsEmpty;
 using R = ErrorReason;
 namespace fs = std::filesystem;
 
-INSTANTIATE_TEST_SUITE_P(Daemons, Files,
-                         ::testing::Values(Way{"stock110", {"--compat=1.1.0", "--extras=false"}},
-                                           Way{"current", {"--compat=current", "--extras=false"}},
-                                           Way{"own", {}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Daemons, Files, EveryDaemon(), WayName);
 
 TEST_P(Files, StatTellsWhatIsThere) {
   Put("f", "12345");

@@ -22,11 +22,6 @@
 
 namespace bridge {
 
-struct Way {
-  const char* name;
-  std::vector<std::string> flags;
-};
-
 inline std::string ReadAll(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
