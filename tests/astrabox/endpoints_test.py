@@ -19,18 +19,6 @@ from fake_bridge import FakeBridge, Upstream
 pytestmark = pytest.mark.asyncio
 
 Specs = Callable[..., SandboxCreateSpec]
-# Of the upstream → the platform's.
-STATES = {
-    "Pending": "pending",
-    "Running": "running",
-    "Pausing": "pausing",
-    "Paused": "paused",
-    "Resuming": "resuming",
-    "Stopping": "stopping",
-    "Terminated": "terminated",
-    "Failed": "failed",
-    "Allocated": "allocated",
-}
 
 
 @pytest_asyncio.fixture
