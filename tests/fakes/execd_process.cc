@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <thread>
 
 namespace bridge {
@@ -75,7 +76,10 @@ std::vector<pid_t> ProcessesWith(const std::string& text) {
     const pid_t pid = atoi(entry.path().filename().c_str());
     if (pid <= 0 || pid == getpid()) continue;
     std::ifstream in(entry.path() / "cmdline", std::ios::binary);
-    const std::string line{std::istreambuf_iterator<char>(in), {}};
+    // Read so that a process which ends meanwhile is an empty line and no exception.
+    std::ostringstream content;
+    content << in.rdbuf();
+    const std::string line = content.str();
     if (line.find(text) != std::string::npos) found.push_back(pid);  // a zombie's is empty
   }
   return found;

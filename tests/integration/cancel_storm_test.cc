@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "bridge/local/local_opensandbox.h"
 #include "sandbox/bridge/v1/sandboxes.grpc.pb.h"
+#include "tests/fakes/execd_process.h"
 #include "tests/integration/exec_storm.h"
 #include "tests/server/bridge_process.h"
 
@@ -110,8 +111,8 @@ TEST_F(CancelStorm, CutExecsLeaveNothing) {
     const StormResult storm =
         CutExecs(channel_, id, command_, kStreams, kAtOnce, kLongestMs, 100 + round);
     EXPECT_EQ(storm.refused, 0) << storm.first_refusal;
-    EXPECT_TRUE(Becomes([&] { return ProcessesWith(token_) == 0; }))
-        << ProcessesWith(token_) << " processes are left in round " << round;
+    EXPECT_TRUE(Becomes([&] { return ProcessesWith(token_).empty(); }))
+        << ProcessesWith(token_).size() << " processes are left in round " << round;
     EXPECT_TRUE(Becomes([&] { return Metric(admin_, "sandbox_bridge_calls_running") <= 0; }));
     if (round == 0) before = Metric(admin_, "process_resident_memory_bytes");
   }
@@ -150,13 +151,13 @@ TEST_F(CancelStorm, SigtermWithOpenStreamsLeavesNoProcess) {
   const std::string id = MustCreate();
   OpenExecs execs(channel_, id, command_, 200);
   ASSERT_EQ(execs.started(), 200);
-  EXPECT_EQ(ProcessesWith(token_), 200);
+  EXPECT_EQ(ProcessesWith(token_).size(), 200u);
   process_->Signal(SIGTERM);
   EXPECT_TRUE(execs.AwaitEnd());
   const auto status = process_->Wait(std::chrono::seconds(60));
   ASSERT_TRUE(status.has_value()) << process_->log();
   EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << process_->log();
-  EXPECT_EQ(ProcessesWith(token_), 0) << "the bridge ended before its kills were confirmed";
+  EXPECT_EQ(ProcessesWith(token_).size(), 0u) << "the bridge ended before its kills were confirmed";
 }
 
 }  // namespace

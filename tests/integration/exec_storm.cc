@@ -8,8 +8,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <random>
 #include <sstream>
@@ -72,11 +70,16 @@ class Stream : public grpc::ClientReadReactor<v1::ExecEvent> {
   Tally& tally_;
 };
 
-v1::ExecuteRequest Request(const std::string& sandbox_id, const std::string& command, int number) {
+v1::ExecuteRequest Request(const std::string& sandbox_id, const std::string& command, int number,
+                           v1::Fidelity fidelity = v1::FIDELITY_UNSPECIFIED) {
   v1::ExecuteRequest request;
   request.set_sandbox_id(sandbox_id);
   request.mutable_spec()->set_shell(command);
-  request.mutable_spec()->set_fidelity(number % 2 == 0 ? v1::FIDELITY_BYTES : v1::FIDELITY_LINES);
+  if (fidelity == v1::FIDELITY_UNSPECIFIED) {
+    fidelity = number % 2 == 0 ? v1::FIDELITY_BYTES : v1::FIDELITY_LINES;
+  }
+  request.mutable_spec()->set_fidelity(fidelity);
+  request.mutable_keepalive_interval()->set_seconds(60);
   return request;
 }
 
@@ -124,7 +127,7 @@ StormResult CutExecs(const std::shared_ptr<grpc::Channel>& channel, const std::s
 class OpenExecs::Impl {
  public:
   Impl(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-       const std::string& command, int streams)
+       const std::string& command, int streams, v1::Fidelity fidelity)
       : stub(v1::ExecService::NewStub(channel)) {
     constexpr int kStartingAtOnce = 32;
     for (int i = 0; i < streams; ++i) {
@@ -132,7 +135,8 @@ class OpenExecs::Impl {
         const std::lock_guard lock(tally.mutex);
         ++tally.running;
       }
-      all.push_back(std::make_unique<Stream>(*stub, Request(sandbox_id, command, i), tally));
+      all.push_back(
+          std::make_unique<Stream>(*stub, Request(sandbox_id, command, i, fidelity), tally));
       std::unique_lock lock(tally.mutex);
       const int wanted = i + 1 == streams ? streams : i - kStartingAtOnce;
       tally.changed.wait_for(lock, std::chrono::seconds(60), [&] {
@@ -147,11 +151,11 @@ class OpenExecs::Impl {
 };
 
 OpenExecs::OpenExecs(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-                     const std::string& command, int streams)
-    : impl_(std::make_unique<Impl>(channel, sandbox_id, command, streams)) {}
+                     const std::string& command, int streams, v1::Fidelity fidelity)
+    : impl_(std::make_unique<Impl>(channel, sandbox_id, command, streams, fidelity)) {}
 
 OpenExecs::~OpenExecs() {
-  for (auto& stream : impl_->all) stream->Cut();
+  Cut();
   if (!AwaitEnd()) std::abort();  // their reactors are still in use
 }
 
@@ -160,25 +164,19 @@ int OpenExecs::started() const {
   return impl_->tally.started;
 }
 
+int OpenExecs::running() const {
+  const std::lock_guard lock(impl_->tally.mutex);
+  return impl_->tally.running;
+}
+
+void OpenExecs::Cut() {
+  for (auto& stream : impl_->all) stream->Cut();
+}
+
 bool OpenExecs::AwaitEnd() {
   std::unique_lock lock(impl_->tally.mutex);
   return impl_->tally.changed.wait_for(lock, std::chrono::seconds(60),
                                        [&] { return impl_->tally.running == 0; });
-}
-
-int ProcessesWith(const std::string& text) {
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string pid = entry.path().filename();
-    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (pid == std::to_string(getpid())) continue;
-    std::ifstream in(entry.path() / "cmdline", std::ios::binary);
-    std::string command(4096, '\0');
-    in.read(command.data(), static_cast<std::streamsize>(command.size()));  // it may end meanwhile
-    command.resize(static_cast<size_t>(in.gcount()));
-    if (command.find(text) != std::string::npos) ++count;
-  }
-  return count;
 }
 
 double Metric(int admin_port, const std::string& name) {

@@ -10,6 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "sandbox/bridge/v1/common.pb.h"
+
 namespace bridge::testing {
 
 struct StormResult {
@@ -28,12 +30,16 @@ StormResult CutExecs(const std::shared_ptr<grpc::Channel>& channel, const std::s
 // Exec streams that are held open.
 class OpenExecs {
  public:
-  // Opens them and waits until each command has started.
+  // Opens them and waits until each command has started. Unspecified fidelity: half of them ask for
+  // exact bytes, half for lines.
   OpenExecs(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-            const std::string& command, int streams);
+            const std::string& command, int streams,
+            sandbox::bridge::v1::Fidelity fidelity = sandbox::bridge::v1::FIDELITY_UNSPECIFIED);
   ~OpenExecs();  // cuts what is left and waits
 
   int started() const;
+  int running() const;
+  void Cut();
   // Waits for the end of all, however it comes. False: some still run after 60 s.
   bool AwaitEnd();
 
@@ -41,9 +47,6 @@ class OpenExecs {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Processes of this machine whose command line holds `text`, this process left out.
-int ProcessesWith(const std::string& text);
 
 // The value of a metric of the admin server on this port, summed over its labels; -1 when it has
 // none.

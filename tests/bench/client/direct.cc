@@ -94,20 +94,10 @@ struct Events {
 }  // namespace
 
 Sample DirectUnary(const DirectTarget& target, int calls) {
-  Sample sample;
   Easy easy(target);
   int64_t bytes = 0;
   easy.OnBody(&Count, &bytes);
-  for (int i = 0; i < 10; ++i) (void)easy.Perform();
-  const double start = Now();
-  for (int i = 0; i < calls; ++i) {
-    const double begin = Now();
-    std::string failure = easy.Perform();
-    if (!failure.empty()) sample.Fail(std::move(failure));
-    sample.latencies.push_back(Now() - begin);
-    ++sample.items;
-  }
-  sample.seconds = Now() - start;
+  Sample sample = Timed(calls, [&easy] { return easy.Perform(); });
   if (bytes == 0) sample.Fail("empty answers");
   return sample;
 }

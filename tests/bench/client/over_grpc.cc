@@ -19,9 +19,9 @@ namespace {
 
 namespace v1 = sandbox::bridge::v1;
 
-constexpr int kWarmUp = 10;
-
+// What went wrong; empty when nothing did.
 std::string Why(const grpc::Status& status) {
+  if (status.ok()) return "";
   return "gRPC status " + std::to_string(status.error_code()) + ": " + status.error_message();
 }
 
@@ -58,47 +58,29 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
 }
 
 Sample GrpcEcho(const std::shared_ptr<grpc::Channel>& channel, int calls) {
-  Sample sample;
   auto stub = v1::BridgeService::NewStub(channel);
-  double start = Now();
-  for (int i = -kWarmUp; i < calls; ++i) {
-    if (i == 0) start = Now();
+  return Timed(calls, [&stub] {
     grpc::ClientContext context;
     v1::ServerInfo info;
-    const double begin = Now();
-    const grpc::Status status = stub->GetServerInfo(&context, {}, &info);
-    if (!status.ok()) sample.Fail(Why(status));
-    if (i < 0) continue;
-    sample.latencies.push_back(Now() - begin);
-    ++sample.items;
-  }
-  sample.seconds = Now() - start;
-  return sample;
+    return Why(stub->GetServerInfo(&context, {}, &info));
+  });
 }
 
 Sample GrpcUnary(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
                  int calls, bool gaps) {
-  Sample sample;
   auto stub = v1::SandboxService::NewStub(channel);
   v1::GetSandboxRequest request;
   request.set_sandbox_id(sandbox_id);
   std::mt19937 random(20261130);
   std::uniform_real_distribution<double> gap(0.7, 1.6);
-  double start = Now();
-  for (int i = -kWarmUp; i < calls; ++i) {
-    if (i == 0) start = Now();
-    if (i >= 0 && gaps) std::this_thread::sleep_for(std::chrono::duration<double>(gap(random)));
+  const auto call = [&] {
     grpc::ClientContext context;
     v1::Sandbox sandbox;
-    const double begin = Now();
-    const grpc::Status status = stub->GetSandbox(&context, request, &sandbox);
-    if (!status.ok()) sample.Fail(Why(status));
-    if (i < 0) continue;
-    sample.latencies.push_back(Now() - begin);
-    ++sample.items;
-  }
-  sample.seconds = Now() - start;
-  return sample;
+    return Why(stub->GetSandbox(&context, request, &sandbox));
+  };
+  return Timed(calls, call, [&] {
+    if (gaps) std::this_thread::sleep_for(std::chrono::duration<double>(gap(random)));
+  });
 }
 
 Sample GrpcExec(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,

@@ -57,4 +57,30 @@ struct Sample {
   }
 };
 
+// Calls `call` so many times, one after the other, after ten that are not counted. `call` returns
+// what went wrong, or nothing; `before` runs outside of the measured time of each.
+template <class Call, class Before>
+Sample Timed(int calls, Call call, Before before) {
+  constexpr int kWarmUp = 10;
+  Sample sample;
+  double start = Now();
+  for (int i = -kWarmUp; i < calls; ++i) {
+    if (i == 0) start = Now();
+    if (i >= 0) before();
+    const double begin = Now();
+    std::string failure = call();
+    if (!failure.empty()) sample.Fail(std::move(failure));
+    if (i < 0) continue;
+    sample.latencies.push_back(Now() - begin);
+    ++sample.items;
+  }
+  sample.seconds = Now() - start;
+  return sample;
+}
+
+template <class Call>
+Sample Timed(int calls, Call call) {
+  return Timed(calls, std::move(call), [] {});
+}
+
 }  // namespace bridge::bench
