@@ -137,11 +137,9 @@ Labels OwnLabels(const CreateSpec& spec, const Origin& origin) {
   labels[Key("spec")] = SpecDigest(spec);
   labels[Key("from")] = FromLabel(spec.snapshot_id, spec.template_id);
   if (!origin.tenant.empty()) labels[Key("tenant")] = TenantLabel(origin.tenant);
-  if (!spec.snapshot_id.empty()) {
-    for (const char* name :
-         {"request-id", "request-id-0", "request-id-1", "request-id-2", "tenant"}) {
-      labels.emplace(Key(name), "");
-    }
+  for (const char* name :
+       {"request-id", "request-id-0", "request-id-1", "request-id-2", "tenant"}) {
+    labels.emplace(Key(name), "");
   }
   return labels;
 }

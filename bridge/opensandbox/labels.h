@@ -38,7 +38,8 @@ bool IsOwnLabel(std::string_view key);
 using Labels = std::map<std::string, std::string>;
 
 // What is added to the metadata of a sandbox to be made. `spec` is as the caller gave it, before
-// defaults. Every label that a snapshot's source could have left behind is set, empty if need be.
+// defaults. Every label is set, empty if need be: an image shows its own labels as metadata of the
+// sandbox, those of a committed or snapshotted sandbox among them.
 struct Origin {
   std::string request_id = {};  // empty: none
   std::string tenant = {};      // empty: none

@@ -117,6 +117,20 @@ TEST(Clones, AreRecognised) {
   EXPECT_FALSE(InheritedItsLabels(SandboxRecord{.snapshot_id = "snap-1"}));
 }
 
+TEST(OwnLabels, OfAnImageCountForNothing) {
+  // A container's labels are its image's, with the request's own over them.
+  SandboxRecord made;
+  made.metadata = OwnLabels(Spec(), {.request_id = "theirs", .tenant = "red", .create_id = "c1"});
+  for (const auto& [key, value] : OwnLabels(Spec(), {.request_id = std::string(128, '-')})) {
+    made.metadata.emplace(key, "image's");
+  }
+  for (const auto& [key, value] : OwnLabels(Spec(), {.create_id = "c2"}))
+    made.metadata[key] = value;
+  EXPECT_EQ(RequestIdOf(made), "");
+  EXPECT_FALSE(BelongsTo(made, "red"));
+  EXPECT_TRUE(BelongsTo(made, ""));
+}
+
 TEST(Tenants, AreComparedByLabel) {
   const SandboxRecord record = Made(Spec(), {.tenant = "blue"});
   EXPECT_TRUE(BelongsTo(record, "blue"));
