@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -73,20 +75,45 @@ absl::Status Ambiguous(const std::vector<SandboxRecord>& matches) {
                    {.metadata = {{"matches", ids}}});
 }
 
-// Servers without templates refuse them with words about something else.
-absl::Status WithTemplateExplained(const CreateSpec& spec, const absl::Status& failure) {
-  if (spec.template_id.empty() || ReasonOf(failure) != R::ERROR_REASON_UPSTREAM_REJECTED) {
-    return failure;
-  }
+// What some servers have no part for, which they refuse with words about something else: how those
+// are known, and what they mean.
+struct Lack {
+  bool (*asked)(const CreateSpec& spec);
+  std::initializer_list<std::string_view> words;  // of the upstream's code or message
+  const char* feature;
+  const char* meaning;
+};
+
+const Lack kLacks[] = {
+    {[](const CreateSpec& spec) { return !spec.template_id.empty(); },
+     {"INVALID_ENTRYPOINT", "image or snapshotId"},
+     "sandboxes.templates",
+     "this upstream makes no sandboxes from templates"},
+    {[](const CreateSpec& spec) { return spec.secure_access; },
+     {"secureAccess is not supported"},
+     "sandboxes.secure_access",
+     "this upstream has no gateway that could secure access to a sandbox"},
+    {[](const CreateSpec& spec) { return spec.network_policy.has_value(); },
+     {"networkPolicy is not supported", "egress.image must be configured"},
+     "sandboxes.network_policy",
+     "this upstream cannot restrict the network of a sandbox"},
+};
+
+absl::Status WithLackExplained(const CreateSpec& spec, const absl::Status& failure) {
+  if (ReasonOf(failure) != R::ERROR_REASON_UPSTREAM_REJECTED) return failure;
   const auto metadata = MetadataOf(failure);
   const auto code = metadata.find("upstream_code");
-  const bool other_words =
-      (code != metadata.end() && code->second.find("INVALID_ENTRYPOINT") != std::string::npos) ||
-      std::string(failure.message()).find("image or snapshotId") != std::string::npos;
-  if (!other_words) return failure;
-  return MakeError(R::ERROR_REASON_UNSUPPORTED_FEATURE,
-                   "this upstream makes no sandboxes from templates",
-                   {.metadata = {{"feature", "sandboxes.templates"}}});
+  std::string said(failure.message());
+  if (code != metadata.end()) said += ' ' + code->second;
+  for (const Lack& lack : kLacks) {
+    if (!lack.asked(spec)) continue;
+    for (const std::string_view words : lack.words) {
+      if (said.find(words) == std::string::npos) continue;
+      return MakeError(R::ERROR_REASON_UNSUPPORTED_FEATURE, lack.meaning,
+                       {.metadata = {{"feature", lack.feature}}});
+    }
+  }
+  return failure;
 }
 
 }  // namespace
@@ -327,7 +354,7 @@ Task<absl::StatusOr<CreatedSandbox>> SandboxCreator::Create(CallContext context,
                                                      !request_id.empty(), ready_timeout, gate);
   const absl::StatusOr<SandboxRecord> made =
       co_await AwaitPost(attempt, ready_until, ready_timeout);
-  if (!made.ok()) co_return WithTemplateExplained(spec, made.status());
+  if (!made.ok()) co_return WithLackExplained(spec, made.status());
 
   absl::StatusOr<SandboxRecord> usable =
       co_await parts_.usable.Wait(context, made->id, ready_until, ready_timeout);

@@ -317,15 +317,41 @@ TEST_F(SandboxCreatorTest, CancelledAndThenLost) {
   EXPECT_EQ(fake_.size(), 0u);
 }
 
-TEST_F(SandboxCreatorTest, TemplatesWhereThereAreNone) {
-  CreateSpec spec;
-  spec.template_id = "tpl";
-  spec.ttl = absl::Hours(1);
-  fake_.Script("POST *",
-               {.status = 400, .body = R"({"code":"DOCKER::INVALID_ENTRYPOINT","message":"m"})"});
-  EXPECT_THAT(Create(spec),
-              AllOf(HasReason("UNSUPPORTED_FEATURE"), HasDetail("feature", "sandboxes.templates")));
-  EXPECT_FALSE(PostBody().contains("entrypoint"));
+TEST_F(SandboxCreatorTest, WhatAServerLacksIsNamed) {
+  CreateSpec from_template, secure = Spec(), walled = Spec();
+  from_template.template_id = "tpl";
+  from_template.ttl = absl::Hours(1);
+  secure.secure_access = true;
+  walled.network_policy.emplace();
+  const struct {
+    CreateSpec spec;
+    const char* code;
+    const char* message;
+    const char* feature;
+  } cases[] = {
+      {from_template, "DOCKER::INVALID_ENTRYPOINT", "m", "sandboxes.templates"},
+      {from_template, "X", "either image or snapshotId must be given", "sandboxes.templates"},
+      {secure, "SANDBOX::INVALID_PARAMETER",
+       "secureAccess is not supported when runtime.type='docker'.", "sandboxes.secure_access"},
+      {walled, "SANDBOX::INVALID_PARAMETER",
+       "egress.image must be configured when networkPolicy is provided.",
+       "sandboxes.network_policy"},
+      {walled, "SANDBOX::INVALID_PARAMETER",
+       "networkPolicy is not supported when docker network_mode=host.", "sandboxes.network_policy"},
+  };
+  for (const auto& row : cases) {
+    fake_.ForgetRequests();
+    const json body = {{"code", row.code}, {"message", row.message}};
+    fake_.Script("POST *", {.status = 400, .body = body.dump()});
+    EXPECT_THAT(Create(row.spec),
+                AllOf(HasReason("UNSUPPORTED_FEATURE"), HasDetail("feature", row.feature)))
+        << row.message;
+    EXPECT_EQ(PostBody().contains("entrypoint"), row.spec.template_id.empty());
+  }
+  // Who did not ask for it is told what the server says.
+  fake_.Script("POST *", {.status = 400,
+                          .body = R"({"code":"X","message":"secureAccess is not supported"})"});
+  EXPECT_THAT(Create(Spec()), HasReason("UPSTREAM_REJECTED"));
 }
 
 TEST_F(SandboxCreatorTest, SecretsStayOutOfErrors) {
