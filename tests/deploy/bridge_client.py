@@ -38,9 +38,13 @@ _make_stubs()
 common: Any = importlib.import_module("sandbox.bridge.v1.common_pb2")
 bridge: Any = importlib.import_module("sandbox.bridge.v1.bridge_pb2")
 execs: Any = importlib.import_module("sandbox.bridge.v1.exec_pb2")
+files: Any = importlib.import_module("sandbox.bridge.v1.files_pb2")
+processes: Any = importlib.import_module("sandbox.bridge.v1.processes_pb2")
 sandboxes: Any = importlib.import_module("sandbox.bridge.v1.sandboxes_pb2")
 bridge_grpc: Any = importlib.import_module("sandbox.bridge.v1.bridge_pb2_grpc")
 execs_grpc: Any = importlib.import_module("sandbox.bridge.v1.exec_pb2_grpc")
+files_grpc: Any = importlib.import_module("sandbox.bridge.v1.files_pb2_grpc")
+processes_grpc: Any = importlib.import_module("sandbox.bridge.v1.processes_pb2_grpc")
 sandboxes_grpc: Any = importlib.import_module("sandbox.bridge.v1.sandboxes_pb2_grpc")
 
 
