@@ -29,9 +29,20 @@ def start(connect: Callable[[], grpc.Channel], sandbox: str) -> client.Exec:
 
 def stop(deployment: Deployment, sandbox: str) -> None:
     """Ends all of the commands of a sandbox."""
-    with deployment.access().channel(deployment.service()) as channel:
-        client.execs_grpc.ExecServiceStub(channel).Run(client.execs.RunRequest(
-            sandbox_id=sandbox, spec=client.execs.ExecSpec(shell=f"touch /tmp/stop-{sandbox}")), timeout=30)
+    request = client.execs.RunRequest(
+        sandbox_id=sandbox, spec=client.execs.ExecSpec(shell=f"touch /tmp/stop-{sandbox}"))
+
+    def touched() -> bool:
+        # The service may lead to a replica that was killed just now. Once or twice is the same here.
+        with deployment.access().channel(deployment.service()) as channel:
+            try:
+                client.execs_grpc.ExecServiceStub(channel).Run(request, timeout=30)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+                return False
+        return True
+    eventually(touched, "a replica answers")
 
 
 def check(ended: client.Exec) -> None:
@@ -51,6 +62,7 @@ def sandbox(replicas: Deployment) -> Iterator[str]:
     yield sandbox
     request = client.sandboxes.DeleteSandboxRequest(sandbox_id=sandbox)
     # The replica of the channel may be gone; the next one knows as much.
+    replicas.await_ready(2)
     with replicas.access().channel(replicas.service()) as fresh:
         client.sandboxes_grpc.SandboxServiceStub(fresh).DeleteSandbox(request, timeout=30)
     channel.close()
