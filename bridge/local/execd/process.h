@@ -12,7 +12,10 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +49,8 @@ struct SpawnSpec {
   // group.
   bool controlling_terminal = false;
   bool ignore_sigint = false;  // all other signals have their default
+  // If it says true when the turn of this one comes, nothing is started: ECANCELED.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 class Processes;
@@ -106,10 +111,14 @@ class Processes {
   void ReapLoop();
   SpawnResult DoSpawn(const SpawnSpec& spec);
 
-  std::mutex mu_;
-  std::condition_variable changed_;
-  std::vector<Job*> jobs_;
+  std::mutex mu_;                    // held for moments, never while something is started
+  std::condition_variable work_;     // for the spawner alone: jobs_, stopping_
+  std::condition_variable changed_;  // running_, spawns_, stopping_
+  std::deque<Job*> jobs_;
   std::map<pid_t, std::shared_ptr<Process>> running_;
+  bool spawning_ = false;  // there may be a child that is not yet in running_
+  uint64_t spawns_ = 0;    // that are over
+  const std::unique_ptr<char[]> child_stack_;
   bool closed_ = false;    // no more spawns
   bool stopping_ = false;  // the threads shall end
   std::thread spawner_;

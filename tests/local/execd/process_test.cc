@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,6 +109,41 @@ TEST(Processes, WaitTimesOut) {
   const auto process = processes.Spawn(Shell("sleep 100")).process;
   EXPECT_EQ(process->Wait(absl::Milliseconds(1)), std::nullopt);
   EXPECT_EQ(process->status(), std::nullopt);
+}
+
+// Each caller is woken once, however many wait: a daemon that has fallen behind catches up.
+TEST(Processes, ManyCallersAtOnce) {
+  constexpr int kCallers = 300;
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  {
+    Processes processes;
+    std::vector<std::thread> callers;
+    std::atomic<int> well{0};
+    for (int i = 0; i < kCallers; ++i) {
+      callers.emplace_back([&] {
+        const auto process = processes.Spawn(Shell("exit 3")).process;
+        const auto status = process->Wait(kLong);
+        if (status && WIFEXITED(*status) && WEXITSTATUS(*status) == 3) ++well;
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(well, kCallers);
+  }
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 25 * kCallers);
+}
+
+TEST(Processes, ACancelledOneIsNotStarted) {
+  Processes processes;
+  std::atomic<bool> cancelled = false;
+  SpawnSpec spec = Shell("exit 3");
+  spec.cancelled = &cancelled;
+  EXPECT_NE(processes.Spawn(spec).process, nullptr);
+  cancelled = true;
+  const auto result = processes.Spawn(spec);
+  EXPECT_EQ(result.process, nullptr);
+  EXPECT_EQ(result.error, ECANCELED);
 }
 
 TEST(Processes, OnExitRunsBeforeWaitersSeeTheEnd) {
