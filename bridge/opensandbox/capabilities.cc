@@ -31,8 +31,8 @@ done
 echo -)";
 
 void TakeFeature(const std::string& name, DaemonCapabilities* found) {
-  if (name == "exec") found->exec = true;
-  if (name == "exec.id") found->exec_id = true;
+  // "exec" alone will not do: a start that is cut could not be ended.
+  if (name == "exec.id") found->exec = true;
   if (name == "exec.ws") found->exec_ws = true;
   if (name == "signal") found->signal = true;
   if (name == "processes") found->processes = true;

@@ -20,8 +20,7 @@ namespace bridge {
 
 struct DaemonCapabilities {
   // Our own daemon's extra routes (docs/execd-extras.md), by the names it announces.
-  bool exec = false;        // POST /v1/exec: exact streams, stdin, true status
-  bool exec_id = false;     // and its id is the client's choice
+  bool exec = false;        // POST /v1/exec: exact streams, stdin, true status, an id that we draw
   bool exec_ws = false;     // the same on a WebSocket
   bool signal = false;      // POST /v1/signal
   bool processes = false;   // GET /v1/processes

@@ -17,11 +17,10 @@ constexpr size_t kMaxErrorBody = 64 * 1024;
 // A cut stream is resumed for so long before the command counts as lost.
 constexpr absl::Duration kResumeFor = absl::Seconds(10);
 constexpr absl::Duration kResumePause = absl::Milliseconds(200);
-constexpr absl::Duration kKillLimit = absl::Seconds(15);
+constexpr absl::Duration kKillLimit = absl::Seconds(60);
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
-constexpr absl::Duration kStartPatience = absl::Seconds(5);
-constexpr int kKillTries = 3;
-constexpr absl::Duration kKillPause = absl::Milliseconds(500);
+constexpr absl::Duration kKillPause = absl::Milliseconds(200);
+constexpr absl::Duration kLongestKillPause = absl::Seconds(5);
 
 int Index(StreamId stream) { return stream == StreamId::kStdout ? 0 : 1; }
 
@@ -37,8 +36,8 @@ OwnExec::OwnExec(SandboxHandle sandbox, const ExecSpec& spec, absl::Duration hea
   // want that is served by the destructor, and by the daemon's own timeout.
   ExecSpec sent = spec;
   sent.detach_on_disconnect = true;
-  // With an id of our own a command is found again whose answer was lost.
-  if (sandbox_.capabilities->exec_id) command_id_ = RandomHex(16);
+  // With an id of our own a command is found again, or ended, whose answer was lost.
+  command_id_ = RandomHex(16);
   request.body = ExecRequestJson(sent, heartbeat, command_id_);
   request.resend = Resend::kNever;
   incarnation_ = sandbox_.daemon->incarnation;
@@ -58,50 +57,22 @@ OwnExec::OwnExec(SandboxHandle sandbox, ExecId id, int64_t stdout_offset, int64_
 
 OwnExec::~OwnExec() {
   if (exited_ || spawn_failed_ || refused_ || !kill_on_drop_) return;
-  sandbox_.background.Start(
-      "kill an exec",
-      [sandbox = sandbox_.ForBackground(kKillLimit), id = command_id_, started = started_,
-       transfer = std::shared_ptr<Transfer>(std::move(transfer_))]() mutable -> Task<void> {
-        // It may be starting right now: who kills too early kills nothing.
-        if (!started && transfer != nullptr) {
-          (void)co_await RunWithin(sandbox.loop(), kStartPatience, [&]() -> Task<void> {
-            const std::string told = co_await AwaitStarted(*transfer);
-            started = !told.empty();
-            if (started) id = told;
-          });
-        }
-        transfer.reset();
-        if (!id.empty()) co_await Kill(sandbox, id, started);
-      });
+  sandbox_.background.Start("kill an exec", [sandbox = sandbox_.ForBackground(kKillLimit),
+                                             id = command_id_] { return Kill(sandbox, id); });
 }
 
-// The id of the exec that is being started by this exchange; "" when it never tells.
-Task<std::string> OwnExec::AwaitStarted(Transfer& transfer) {
-  ExecFrameParser parser;
-  std::string chunk;
-  bool more = true;
-  while (more) {
-    more = co_await transfer.Read(&chunk);
-    if (more) parser.Feed(chunk);
-    ExecFrame frame;
-    while (more && parser.Next(&frame)) {
-      if (frame.type != ExecFrame::kStarted) continue;
-      const absl::StatusOr<ExecStarted> started = ParseExecStarted(frame.payload);
-      if (started.ok()) co_return started->exec_id;
-    }
-  }
-  co_return "";
-}
-
-// One that is not known to have started may not be there yet.
-Task<void> OwnExec::Kill(SandboxHandle sandbox, std::string id, bool started) {
-  for (int attempt = 0; attempt < kKillTries; ++attempt) {
+// Until the daemon says that the exec is gone, or that there is none: then none of this id will
+// start either, so it does not matter whether its start is still on the way.
+Task<void> OwnExec::Kill(SandboxHandle sandbox, std::string id) {
+  for (absl::Duration pause = kKillPause;; pause = std::min(2 * pause, kLongestKillPause)) {
     HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
                                                  "/v1/exec/" + QueryEscape(id), kSmallLimit);
     const absl::StatusOr<HttpResponse> response = co_await sandbox.client.Fetch(
         sandbox.context, sandbox.daemon, std::move(request), kMaxErrorBody);
-    if (started || (response.ok() && response->status == 200)) co_return;
-    const bool slept = co_await sandbox.loop().Sleep(kKillPause);
+    const bool told = response.ok() && (response->status == 200 || response->status == 404);
+    if (told || IsSandboxOver(response.status())) co_return;
+    const absl::Duration left = sandbox.context.deadline - sandbox.loop().Now();
+    const bool slept = left > pause && co_await sandbox.loop().Sleep(pause);
     if (!slept) co_return;
   }
 }
@@ -121,7 +92,7 @@ Task<absl::Status> OwnExec::Begin() {
   const bool starts = transfer_ != nullptr;
   absl::Status status = co_await BeginOnce();
   const bool cancelled = co_await Cancelled();
-  if (status.ok() || cancelled || refused_ || !starts || command_id_.empty()) co_return status;
+  if (status.ok() || cancelled || refused_ || !starts) co_return status;
   if (MetadataOf(status)["phase"] == "connect") {
     refused_ = true;  // it never got there
     co_return status;

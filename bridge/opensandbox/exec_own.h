@@ -33,8 +33,7 @@ class OwnExec final : public Exec {
   void Skip(StreamId stream) override;
 
  private:
-  static Task<std::string> AwaitStarted(Transfer& transfer);
-  static Task<void> Kill(SandboxHandle sandbox, std::string id, bool started);
+  static Task<void> Kill(SandboxHandle sandbox, std::string id);
   Task<absl::Status> BeginOnce();
   Task<absl::Status> Open();
   Task<absl::Status> ReadMore();

@@ -44,8 +44,10 @@ Exec::~Exec() {
 }
 
 std::variant<std::shared_ptr<Exec>, Failure> Exec::Start(Processes& processes, Timer& timer,
-                                                         const ExecSpec& spec) {
+                                                         const ExecSpec& spec,
+                                                         const std::atomic<bool>& cancelled) {
   SpawnSpec spawn;
+  spawn.cancelled = &cancelled;
   if (auto failure = ResolveExecSpec(spec, &spawn)) return *std::move(failure);
   const std::shared_ptr<Exec> exec(new Exec(spec));
   int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
@@ -102,6 +104,7 @@ void Exec::Ended(int status) {
   {
     const std::lock_guard lock(mu_);
     status_ = status;
+    running_ = false;
     finished_at_ = absl::Now();
     Notify();
   }

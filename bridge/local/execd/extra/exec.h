@@ -9,6 +9,7 @@
 // it.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -35,8 +36,10 @@ class Exec : public std::enable_shared_from_this<Exec> {
  public:
   // Starts the process, or says why not. Its output waits in the pipes until Go(), so that a first
   // reader can be attached before a byte is forgotten. `processes` and `timer` outlive the process.
+  // Nothing is started once `cancelled` is true.
   static std::variant<std::shared_ptr<Exec>, Failure> Start(Processes& processes, Timer& timer,
-                                                            const ExecSpec& spec);
+                                                            const ExecSpec& spec,
+                                                            const std::atomic<bool>& cancelled);
   ~Exec();
   void Go();
 
@@ -85,7 +88,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   void Kill();
   bool AwaitEnd(absl::Duration patience);
 
-  bool running() const;
+  bool running() const { return running_; }
   std::optional<absl::Time> finished_at() const;
   std::string InfoJson() const;
 
@@ -116,6 +119,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   absl::Time started_at_;
   std::shared_ptr<Process> process_;
   int driver_fd_ = -1;  // wakes the driver
+  // !status_, for who looks at many execs at once and must not wait for the lock of each.
+  std::atomic<bool> running_ = true;
 
   mutable std::mutex mu_;  // guards the rest
   std::condition_variable changed_;

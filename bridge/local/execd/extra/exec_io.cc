@@ -195,11 +195,6 @@ bool Exec::AwaitEnd(absl::Duration patience) {
                            [&] { return status_.has_value(); });
 }
 
-bool Exec::running() const {
-  const std::lock_guard lock(mu_);
-  return !status_;
-}
-
 std::optional<absl::Time> Exec::finished_at() const {
   const std::lock_guard lock(mu_);
   if (!status_) return std::nullopt;

@@ -48,8 +48,7 @@ void ReadId(StrictObject& object, ExecSpec* out) {
   object.String("exec_id", &id);
   if (!id) return;
   out->id = *std::move(id);
-  const bool hex = out->id.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!hex || out->id.size() != 32) object.Fail("exec_id", "must be 32 lower-case hex digits");
+  if (!IsExecId(out->id)) object.Fail("exec_id", "must be 32 lower-case hex digits");
 }
 
 void ReadUser(StrictObject& object, ExecSpec* out) {
@@ -89,6 +88,10 @@ void CheckCommand(StrictObject& object, const ExecSpec& spec) {
 }
 
 }  // namespace
+
+bool IsExecId(std::string_view id) {
+  return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == id.npos;
+}
 
 std::optional<Failure> ParseExecSpec(std::string_view body, ExecSpec* out) {
   StrictObject object(body);

@@ -37,6 +37,9 @@ struct ExecSpec {
   absl::Duration heartbeat = absl::Seconds(15);
 };
 
+// May this be the id that a client chose? 32 lower-case hex digits.
+bool IsExecId(std::string_view id);
+
 std::optional<Failure> ParseExecSpec(std::string_view body, ExecSpec* out);
 
 // All but the descriptors.

@@ -23,6 +23,12 @@ void ReplyObject(Exchange& exchange, int status, std::string json) {
   (void)exchange.Respond({status, {{"Content-Type", "application/json"}}, std::move(json)});
 }
 
+Failure NoSuchExec() { return {404, "NOT_FOUND", "there is no exec of this id"}; }
+
+Failure Cancelled() {
+  return {409, "EXEC_CANCELLED", "it was ended before it was started", 0, "exec_id"};
+}
+
 // The query of an attachment.
 std::optional<Failure> ReadPlace(const http::Request& request, ReadPlan* plan) {
   StrictQuery query(request);
@@ -56,26 +62,55 @@ void Execs::AddRoutes(http::Router& router) {
   router.Add("POST", "/v1/exec/{id}/signal", [this](Exchange& x) { Signal(x); });
 }
 
-std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
-  ForgetOld();
-  {
-    const std::lock_guard lock(mu_);
-    const auto same = [&spec](const auto& exec) { return exec->id() == spec.id; };
-    if (std::any_of(execs_.begin(), execs_.end(), same)) {
+std::list<Execs::Starting>::iterator Execs::FindStarting(const std::string& id) {
+  return std::find_if(starting_.begin(), starting_.end(),
+                      [&id](const Starting& starting) { return starting.id == id; });
+}
+
+std::shared_ptr<Exec> Execs::FindOrNull(const std::string& id) {
+  const auto it = std::find_if(execs_.begin(), execs_.end(),
+                               [&id](const auto& exec) { return exec->id() == id; });
+  return it == execs_.end() ? nullptr : *it;
+}
+
+// From here on a DELETE of this id finds it.
+std::optional<Failure> Execs::Admit(const std::string& id, std::list<Starting>::iterator* place) {
+  const std::lock_guard lock(mu_);
+  if (!id.empty()) {
+    if (cancelled_.Contains(id, absl::Now())) return Cancelled();
+    if (FindStarting(id) != starting_.end() || FindOrNull(id) != nullptr) {
       return Failure{409, "EXEC_EXISTS", "there is an exec of this id already", 0, "exec_id"};
     }
-    const auto running = std::count_if(execs_.begin(), execs_.end(),
-                                       [](const auto& exec) { return exec->running(); });
-    if (running >= static_cast<int64_t>(kMaxRunning)) {
-      Failure many{429, "TOO_MANY", "too many execs are running"};
-      return many.With("limit", std::to_string(kMaxRunning));
-    }
   }
-  auto started = Exec::Start(processes_, timer_, spec);
-  if (const auto* exec = std::get_if<std::shared_ptr<Exec>>(&started)) {
-    const std::lock_guard lock(mu_);
-    execs_.push_back(*exec);
+  const auto running =
+      std::count_if(execs_.begin(), execs_.end(), [](const auto& exec) { return exec->running(); });
+  if (static_cast<size_t>(running) + starting_.size() >= kMaxRunning) {
+    Failure many{429, "TOO_MANY", "too many execs are running"};
+    return many.With("limit", std::to_string(kMaxRunning));
   }
+  *place = starting_.emplace(starting_.end(), id);
+  return std::nullopt;
+}
+
+std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
+  ForgetOld();
+  std::list<Starting>::iterator place;
+  if (auto failure = Admit(spec.id, &place)) return *std::move(failure);
+  auto started = Exec::Start(processes_, timer_, spec, place->cancelled);
+  const auto* exec = std::get_if<std::shared_ptr<Exec>>(&started);
+  std::unique_lock lock(mu_);
+  const bool cancelled = place->cancelled;
+  if (cancelled && exec != nullptr) {
+    // The DELETE waits for this one to be gone.
+    lock.unlock();
+    (*exec)->Kill();
+    (*exec)->AwaitEnd(kKillPatience);
+    lock.lock();
+  }
+  starting_.erase(place);
+  settled_.notify_all();
+  if (cancelled && (exec == nullptr || !(*exec)->running())) return Cancelled();
+  if (exec != nullptr) execs_.push_back(*exec);
   return started;
 }
 
@@ -96,11 +131,9 @@ std::shared_ptr<Exec> Execs::Find(Exchange& exchange) {
   const std::string& id = exchange.request().param("id");
   {
     const std::lock_guard lock(mu_);
-    for (const auto& exec : execs_) {
-      if (exec->id() == id) return exec;
-    }
+    if (auto exec = FindOrNull(id)) return exec;
   }
-  Reply(exchange, {404, "NOT_FOUND", "there is no exec of this id"});
+  Reply(exchange, NoSuchExec());
   return nullptr;
 }
 
@@ -228,10 +261,24 @@ void Execs::Signal(Exchange& exchange) {
 }
 
 void Execs::Remove(Exchange& exchange) {
-  const auto exec = Find(exchange);
-  if (!exec) return;
+  const std::string& id = exchange.request().param("id");
+  std::shared_ptr<Exec> exec;
+  {
+    std::unique_lock lock(mu_);
+    if (const auto starting = FindStarting(id); starting != starting_.end()) {
+      starting->cancelled = true;
+      settled_.wait_for(lock, absl::ToChronoMilliseconds(2 * kKillPatience),
+                        [&] { return FindStarting(id) == starting_.end(); });
+    }
+    exec = FindOrNull(id);
+    // Its start may still be on its way here.
+    if (exec == nullptr && IsExecId(id)) cancelled_.Add(id, absl::Now());
+  }
+  if (exec == nullptr) return Reply(exchange, NoSuchExec());
   exec->Kill();
-  exec->AwaitEnd(kKillPatience);
+  if (!exec->AwaitEnd(kKillPatience)) {
+    return Reply(exchange, {409, "STILL_RUNNING", "it was killed but has not ended yet"});
+  }
   {
     const std::lock_guard lock(mu_);
     std::erase(execs_, exec);

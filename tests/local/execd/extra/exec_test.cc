@@ -260,5 +260,37 @@ TEST_F(ExecTest, ListAndDelete) {
   EXPECT_EQ(caller_.Get("/v1/exec/" + first).status, 404);
 }
 
+// Who cuts a start cannot know which of the two arrives first.
+TEST_F(ExecTest, WhatWasDeletedBeforeItCameDoesNotStart) {
+  const std::string id(32, 'a');
+  EXPECT_EQ(caller_.Call("DELETE", "/v1/exec/" + id).status, 404);
+  EXPECT_EQ(Refused({{"shell", "true"}, {"exec_id", id}}, 409)["code"], "EXEC_CANCELLED");
+  EXPECT_EQ(caller_.Get("/v1/exec/" + id).status, 404);
+  // Another one does.
+  EXPECT_EQ(Run({{"shell", "exit 4"}, {"exec_id", std::string(32, 'b')}}).exited["code"], 4);
+}
+
+// Whichever of the two is first: after the answer to DELETE nothing runs and nothing will.
+TEST_F(ExecTest, ADeleteBesideItsStartLeavesNothing) {
+  for (int i = 0; i < 60; ++i) {
+    std::string id = std::to_string(i);
+    id.insert(0, 32 - id.size(), '0');
+    const Json request = {{"argv", {"sleep", "1000"}},
+                          {"exec_id", id},
+                          {"on_disconnect", "detach"},
+                          {"stream", false}};
+    int started = 0;
+    std::thread starter([&] {
+      Caller caller(*daemon_);
+      started = caller.Post("/v1/exec", request.dump()).status;
+    });
+    const int deleted = caller_.Call("DELETE", "/v1/exec/" + id).status;
+    starter.join();
+    EXPECT_TRUE(started == 201 || started == 409) << started;
+    EXPECT_EQ(deleted, started == 201 ? 200 : 404) << "of exec " << i;
+  }
+  EXPECT_TRUE(Json::parse(caller_.Get("/v1/exec").body)["execs"].empty());
+}
+
 }  // namespace
 }  // namespace bridge::local::execd
