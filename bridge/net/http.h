@@ -88,7 +88,7 @@ struct HttpClientOptions {
   // http_proxy, HTTPS_PROXY, ALL_PROXY and NO_PROXY as curl reads them; loopback is never proxied.
   bool use_environment_proxy = false;
   std::string user_agent = "sandbox-bridge";
-  int max_idle_connections = 1024;
+  int max_idle_connections = 256;
 };
 
 // Connections of one loop. Made and destroyed on any thread; must outlive its transfers and be gone

@@ -166,6 +166,7 @@ absl::Status Server::StartGrpc() {
     for (const std::string& name : services_->Names()) health->SetServingStatus(name, true);
   }
   tick_ = std::make_unique<IdleTick>();
+  trim_ = std::make_unique<MemoryTrim>();
   return absl::OkStatus();
 }
 

@@ -3,7 +3,7 @@
 // server/server.h — the bridge as a server: gRPC with TLS and identity, health, metrics, drain.
 //
 // Threads: the gRPC library's (2 and an executor), one a loop, the log's, and small ones for the
-// idle tick, file watching and the admin server; their number does not depend on load. Any thread
+// idle tick, memory trimming, file watching and the admin server; their number does not depend on load. Any thread
 // may call it, one at a time.
 #pragma once
 
@@ -20,6 +20,7 @@
 #include "bridge/server/file_watch.h"
 #include "bridge/server/health_listener.h"
 #include "bridge/server/log.h"
+#include "bridge/server/memory_trim.h"
 #include "bridge/server/metrics.h"
 #include "bridge/server/options.h"
 #include "bridge/server/services.h"
@@ -100,6 +101,7 @@ class Server {
   std::atomic<bool> ready_{false};
   bool down_ = false;
   std::unique_ptr<IdleTick> tick_;
+  std::unique_ptr<MemoryTrim> trim_;
   FileWatch files_;
   std::unique_ptr<HealthListener> health_;
   std::unique_ptr<AdminServer> admin_;  // last: its handlers look at the rest
