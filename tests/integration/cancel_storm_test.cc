@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -20,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bridge/local/local_opensandbox.h"
+#include "bridge/net/http.h"
 #include "sandbox/bridge/v1/sandboxes.grpc.pb.h"
 #include "tests/fakes/execd_process.h"
 #include "tests/integration/exec_storm.h"
@@ -106,7 +109,7 @@ class CancelStorm : public ::testing::Test {
 TEST_F(CancelStorm, CutExecsLeaveNothing) {
   const std::string id = MustCreate();
   CutExecs(channel_, id, command_, kStreams / 10, kAtOnce, kLongestMs, 1);  // caches fill
-  double before = 0;
+  const double before = Metric(admin_, "process_resident_memory_bytes");
   for (int round = 0; round < 3; ++round) {
     const StormResult storm =
         CutExecs(channel_, id, command_, kStreams, kAtOnce, kLongestMs, 100 + round);
@@ -114,21 +117,26 @@ TEST_F(CancelStorm, CutExecsLeaveNothing) {
     EXPECT_TRUE(Becomes([&] { return ProcessesWith(token_).empty(); }))
         << ProcessesWith(token_).size() << " processes are left in round " << round;
     EXPECT_TRUE(Becomes([&] { return Metric(admin_, "sandbox_bridge_calls_running") <= 0; }));
-    if (round == 0) before = Metric(admin_, "process_resident_memory_bytes");
   }
-  const double grown = Metric(admin_, "process_resident_memory_bytes") - before;
-  if (kMemoryCounts) EXPECT_LT(grown, 8 << 20) << "in two rounds, after one round";
-  // Connections that wait to be used again are few.
-  EXPECT_TRUE(Becomes([&] { return Metric(admin_, "process_open_fds") < 200; }))
+  // What a burst took is given back a few seconds after it.
+  const auto grown = [&] { return Metric(admin_, "process_resident_memory_bytes") - before; };
+  if (kMemoryCounts) {
+    EXPECT_TRUE(Becomes([&] { return grown() < (16 << 20); })) << grown() << " more than before";
+  }
+  // What is left is connections that wait to be used again, which are limited.
+  const int most = HttpClientOptions().max_idle_connections + 64;
+  EXPECT_TRUE(Becomes([&] { return Metric(admin_, "process_open_fds") < most; }))
       << Metric(admin_, "process_open_fds");
 }
 
+// One that was answered belongs to its caller, also when the answer came just too late for it.
 TEST_F(CancelStorm, CutCreationsLeaveNoSandbox) {
+  std::atomic<int> deleted = 0;
   std::mt19937 random(7);
   std::uniform_int_distribution<int> life(1, 400);
   std::vector<std::thread> clients;
   for (int i = 0; i < 24; ++i) {
-    clients.emplace_back([this, after = std::chrono::milliseconds(life(random))] {
+    clients.emplace_back([this, &deleted, after = std::chrono::milliseconds(life(random))] {
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() + after);
       v1::CreateSandboxResponse response;
@@ -138,11 +146,17 @@ TEST_F(CancelStorm, CutCreationsLeaveNoSandbox) {
       request.set_sandbox_id(response.sandbox().sandbox_id());
       v1::DeleteSandboxResponse gone;
       EXPECT_TRUE(sandboxes_->DeleteSandbox(&farewell, request, &gone).ok());
+      ++deleted;
     });
   }
   for (auto& client : clients) client.join();
-  EXPECT_TRUE(Becomes([&] { return SandboxCount() == 0; })) << SandboxCount();
   EXPECT_TRUE(Becomes([&] { return Metric(admin_, "sandbox_bridge_background_tasks") == 0; }));
+  const auto answered = [this] {
+    return static_cast<int>(
+        Metric(admin_, "sandbox_bridge_calls_total", {"CreateSandbox\"", "code=\"OK\""}));
+  };
+  EXPECT_TRUE(Becomes([&] { return SandboxCount() == std::max(answered(), 0) - deleted; }))
+      << SandboxCount() << " sandboxes; " << answered() << " answered, " << deleted << " deleted";
   EXPECT_GT(Metric(admin_, "sandbox_bridge_sandboxes_reclaimed_total"), 0);
   EXPECT_EQ(Metric(admin_, "sandbox_bridge_sandboxes_leaked_total"), 0);
 }

@@ -179,12 +179,16 @@ bool OpenExecs::AwaitEnd() {
                                        [&] { return impl_->tally.running == 0; });
 }
 
-double Metric(int admin_port, const std::string& name) {
+double Metric(int admin_port, const std::string& name, const std::vector<std::string>& labels) {
   std::istringstream lines(HttpGet(admin_port, "/metrics"));
   double sum = -1;
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind(name, 0) != 0 || (line[name.size()] != '{' && line[name.size()] != ' '))
       continue;
+    const bool wanted = std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
+      return line.find(label) != std::string::npos;
+    });
+    if (!wanted) continue;
     sum = std::max(sum, 0.0) + std::strtod(line.c_str() + line.rfind(' '), nullptr);
   }
   return sum;

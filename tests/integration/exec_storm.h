@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sandbox/bridge/v1/common.pb.h"
 
@@ -48,8 +49,8 @@ class OpenExecs {
   std::unique_ptr<Impl> impl_;
 };
 
-// The value of a metric of the admin server on this port, summed over its labels; -1 when it has
-// none.
-double Metric(int admin_port, const std::string& name);
+// The value of a metric of the admin server on this port, summed over its labels, or over the lines
+// that hold each of these `labels` (`code="OK"`); -1 when it has none.
+double Metric(int admin_port, const std::string& name, const std::vector<std::string>& labels = {});
 
 }  // namespace bridge::testing
