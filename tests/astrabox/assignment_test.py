@@ -60,8 +60,9 @@ async def test_another_owner_of_the_assignment_is_a_conflict(
         ("Failed", {}),
         ("Allocated", {}),
         ("Paused", {"NEW": "1"}),
+        ("Terminated", {}),
+        ("silent", {}),
         ("Failed", {"NEW": "1"}),
-        # With the same spec the bridge itself proves that the sandbox answers.
         ("silent", {"NEW": "1"}),
     ],
 )
@@ -81,6 +82,30 @@ async def test_an_unusable_sandbox_of_the_assignment_is_destroyed_not_replaced(
     assert error.status_code == 502
     assert upstream.deleted == ["box-1"]
     assert upstream.sandboxes == {}
+
+
+async def test_an_unusable_sandbox_that_survives_is_named(
+    provider: SandboxBridgeProvider, make_spec: Specs, upstream: Upstream
+) -> None:
+    await provider.create_sandbox(make_spec())
+    upstream.set_state("box-1", "Failed")
+    upstream.sandboxes["box-1"].immortal = True
+    error = await refusal(provider, make_spec())
+    assert error.data == {"sandbox_id": "box-1", "leaked_sandbox_id": "box-1"}
+
+
+async def test_an_owner_that_cannot_be_read_is_an_error_of_the_runtime(
+    provider: SandboxBridgeProvider, make_spec: Specs, upstream: Upstream
+) -> None:
+    """Of the repeated assignment, whose sandbox nobody may take or destroy then."""
+    await provider.create_sandbox(make_spec())
+    metadata = upstream.sandboxes["box-1"].sandbox.metadata
+    metadata["projected.astrabox/0123456789abcdef.0-2"] = "damaged"
+    error = await refusal(provider, make_spec(env={"NEW": "1"}))
+    assert (error.code, error.status_code) == ("AGENT_RUNTIME_ERROR", 502)
+    with pytest.raises(APIError, match="AGENT_RUNTIME_ERROR.*0123456789abcdef"):
+        await provider.find_sandbox_by_assignment("assignment-1")
+    assert list(upstream.sandboxes) == ["box-1"]
 
 
 async def test_duplicates_are_not_chosen_from(

@@ -116,6 +116,26 @@ async def test_absent_session_and_absent_sandbox_are_told_apart(
         await provider.count_active_isolated_sessions(box)
 
 
+@pytest.mark.parametrize("state", ["Terminated", "Failed"])
+async def test_sessions_end_with_their_sandbox(
+    provider: SandboxBridgeProvider, box: str, upstream: Upstream, state: str
+) -> None:
+    session = await _open(provider, box)
+    upstream.set_state(box, state)
+    await provider.close_isolated_session(box, session)
+
+
+async def test_a_session_of_a_paused_sandbox_is_not_closed(
+    provider: SandboxBridgeProvider, box: str, upstream: Upstream
+) -> None:
+    """It goes on when the sandbox does: "closed" would be made up."""
+    session = await _open(provider, box)
+    upstream.set_state(box, "Paused")
+    with pytest.raises(APIError) as caught:
+        await provider.close_isolated_session(box, session)
+    assert caught.value.status_code == 502
+
+
 async def test_workspaces_are_private(
     provider: SandboxBridgeProvider, box: str, tmp_path: Any
 ) -> None:

@@ -332,3 +332,52 @@ async def test_snapshots_are_discarded_before_their_sandbox(
     bridge.fail("ListSnapshots", "UPSTREAM_FAILED")
     with pytest.raises(APIError, match="AGENT_RUNTIME_ERROR"):
         await provider.discard_snapshots(box)
+
+
+# --- a deployment that is not set up, and ids that are no text ------------------------------------
+
+# What answers in words of its own instead: probe() and claim_of().
+CONTROL_CALLS: dict[str, Callable[[SandboxBridgeProvider, str], Any]] = {
+    "connect": lambda p, box: p.connect(box),
+    "kill": lambda p, box: p.kill(box),
+    "renew": lambda p, box: p.renew(box, 600),
+    "expires_at": lambda p, box: p.expires_at(box),
+    "pause": lambda p, box: p.pause(box),
+    "resume": lambda p, box: p.resume(box),
+    "data_plane_unreachable": lambda p, box: p.data_plane_unreachable(box),
+    "discard_snapshots": lambda p, box: p.discard_snapshots(box),
+    "describe_sandbox": lambda p, box: p.describe_sandbox(box),
+    "read_diagnostics": lambda p, box: p.read_diagnostics(box, scope="logs"),
+    "read_security_posture": lambda p, box: p.read_security_posture(box),
+    "delete_egress_rules": lambda p, box: p.delete_egress_rules(box, targets=("a.example",)),
+    "read_isolation_capability": lambda p, box: p.read_isolation_capability(box),
+    "count_active_isolated_sessions": lambda p, box: p.count_active_isolated_sessions(box),
+    "close_isolated_session": lambda p, box: p.close_isolated_session(box, "s"),
+    "run_in_isolated_session": lambda p, box: p.run_in_isolated_session(box, "s", code="true"),
+    "prepare_isolated_workspace": lambda p, box: p.prepare_isolated_workspace(
+        box, workspace_dir="/w", uid=1, gid=1
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CONTROL_CALLS)
+async def test_a_deployment_without_an_address_is_told_so(
+    environment: pytest.MonkeyPatch, provider: SandboxBridgeProvider, call: str
+) -> None:
+    environment.delenv("ASTRABOX_SANDBOX_BRIDGE_ADDRESS")
+    error = await failure(CONTROL_CALLS[call](provider, "box-1"))
+    assert (error.code, error.status_code) == ("SANDBOX_CONFIG_INVALID", 500)
+    assert "ASTRABOX_SANDBOX_BRIDGE_ADDRESS" in error.message
+
+
+@pytest.mark.parametrize("call", CONTROL_CALLS)
+async def test_an_id_that_is_no_text_is_refused(provider: SandboxBridgeProvider, call: str) -> None:
+    error = await failure(CONTROL_CALLS[call](provider, "box-\ud800"))
+    assert (error.code, error.status_code) == ("SANDBOX_CONFIG_INVALID", 400)
+
+
+async def test_a_look_at_an_id_that_is_no_text_sees_nothing(
+    provider: SandboxBridgeProvider,
+) -> None:
+    assert (await provider.probe("box-\ud800")).probe_status == "PROBE_FAILED"
+    assert (await provider.claim_of("box-\ud800")).verdict == "UNKNOWN"

@@ -153,6 +153,26 @@ async def test_replayed_assignments(live: SandboxBridgeProvider, specs: Specs) -
     assert (await live.list_sandboxes(metadata=OWNED)).total_items == 1
 
 
+async def test_an_ended_sandbox_of_the_assignment_makes_room(
+    live: SandboxBridgeProvider, specs: Specs
+) -> None:
+    """It is destroyed and the attempt fails; the next one makes another."""
+    program = "while [ ! -e /tmp/end ]; do sleep 0.1; done; exit 3"
+    spec = specs(entrypoint=("sh", "-c", program))
+    first = await live.create_sandbox(spec)
+    await first.files.write_file("/tmp/end", b"", mode=0o600)  # noqa: S108
+    for _ in range(600):
+        if (await live.probe(first.sandbox_id)).sandbox_state in {"failed", "terminated"}:
+            break
+        await asyncio.sleep(0.05)
+    with pytest.raises(APIError) as caught:
+        await live.create_sandbox(spec)
+    assert (caught.value.code, caught.value.status_code) == ("AGENT_RUNTIME_ERROR", 502)
+    assert (await live.probe(first.sandbox_id)).probe_status == "NOT_FOUND"
+    second = await live.create_sandbox(spec)
+    assert second.sandbox_id != first.sandbox_id
+
+
 async def test_cancelled_creates_leave_nothing(live: SandboxBridgeProvider, specs: Specs) -> None:
     """Cancelled at many moments of the create."""
     for delay in (0.0, 0.01, 0.05, 0.1, 0.2, 0.4):

@@ -72,8 +72,14 @@ class FakeSandboxes(sandboxes_pb2_grpc.SandboxServiceServicer):
 
     @staticmethod
     def _adopted(kept: Kept, spec: v1.SandboxSpec) -> v1.CreateSandboxResponse:
+        name, state = kept.sandbox.sandbox_id, kept.sandbox.state
         if kept.spec != spec:
-            raise Fault("REQUEST_ID_REUSED", existing_sandbox_id=kept.sandbox.sandbox_id)
+            raise Fault("REQUEST_ID_REUSED", existing_sandbox_id=name)
+        if state in (v1.SANDBOX_STATE_FAILED, v1.SANDBOX_STATE_TERMINATED):
+            raise Fault("SANDBOX_FAILED", sandbox_id=name, state=kept.sandbox.upstream_state)
+        # The bridge waits for it to become usable; another call made it, so it deletes nothing.
+        if state != v1.SANDBOX_STATE_RUNNING or not kept.daemon_answers:
+            raise Fault("READY_TIMEOUT", sandbox_id=name, last_probe="it does not answer")
         return v1.CreateSandboxResponse(sandbox=kept.sandbox, adopted=True)
 
     def _find(self, request: Any, *, running: bool = False) -> Kept:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from astrabox.common.utils.errors import APIError
 
 from .client import BRIDGE_UNREACHABLE, BridgeError, ConfigurationError
+from .labels import DamagedMetadata
 from .settings import SettingError
 
 log = logging.getLogger(__name__)
@@ -187,3 +188,7 @@ def rendered(operation: str, *, secrets: Iterable[str] = (), gone: bool = False)
         raise api_error(error, operation, secrets=secrets, gone=gone) from None
     except (SettingError, ConfigurationError) as error:
         raise APIError(_CONFIG, scrub(str(error), secrets), 500) from None
+    except DamagedMetadata as error:
+        raise APIError(_RUNTIME, str(error), 502) from None
+    except UnicodeEncodeError:
+        raise config_error(f"{operation}: a text has halves of characters") from None

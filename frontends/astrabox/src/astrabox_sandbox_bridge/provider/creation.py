@@ -42,6 +42,9 @@ _OWN_KEYS = frozenset(
 _RESERVED_ENV = "OPENSANDBOX_EGRESS_"
 # Lets the sandbox's daemon make namespaces.
 _ISOLATION_EXTENSION = {"bootstrap.execd.isolation": "enable"}
+_LAST_PORT = 65535
+# The assignment's sandbox is there and cannot be used.
+_NEVER_USABLE = frozenset({"SANDBOX_FAILED", "READY_TIMEOUT"})
 # Seconds for a command that does nothing in a fresh sandbox.
 _COMMAND_TIMEOUT = 20.0
 
@@ -81,8 +84,6 @@ class Creation(ProviderBase):
         except BaseException:  # cancelled: the answer may have been on its way
             await self._reclaim_request(request_id)
             raise
-        if made.adopted and made.sandbox.state != v1.SANDBOX_STATE_RUNNING:
-            raise await self._reclaim_because(made.sandbox, _unusable(made.sandbox))
         return await self._set_up(spec, made.sandbox)
 
     # --- refusals ---------------------------------------------------------------------------------
@@ -96,6 +97,11 @@ class Creation(ProviderBase):
             spec.entrypoint and all(part.strip() for part in spec.entrypoint)
         ):
             raise config_error("the entrypoint is empty or has an empty part")
+        if spec.cwd and not _is_path(spec.cwd):
+            raise config_error(f"the working directory is no absolute path: {spec.cwd!r}")
+        port = spec.wait_for_inbox_service_port
+        if port is not None and not 1 <= port <= _LAST_PORT:
+            raise config_error(f"nothing can listen on port {port}")
         if not (spec.image or self.settings.image):
             raise config_error(
                 "no image is named: set ASTRABOX_SANDBOX_BRIDGE_IMAGE or ASTRABOX_AGENT_IMAGE"
@@ -157,7 +163,7 @@ class Creation(ProviderBase):
                 await self._prepare(spec, sandbox)
                 return self.handle(sandbox)
         except APIError as error:
-            raise await self._reclaim_because(sandbox, error) from None
+            raise await self._reclaim_because(sandbox.sandbox_id, error) from None
         except BaseException:
             await self._reclaim(sandbox.sandbox_id)
             raise
@@ -207,6 +213,10 @@ class Creation(ProviderBase):
         if error.reason == "REQUEST_ID_REUSED" and existing:
             return await self._adopt(spec, existing, error)
         failure = api_error(error, "create", secrets=self.secrets)
+        unusable = error.metadata.get("sandbox_id")
+        if unusable and error.reason in _NEVER_USABLE and failure.data is None:
+            # What the bridge made in this call it has removed; one of an earlier call it leaves.
+            raise await self._reclaim_because(unusable, failure) from None
         if error.outcome_unknown and "leaked_sandbox_id" not in error.metadata:
             survivors = await self._reclaim_request(request_id)
             if survivors:
@@ -229,18 +239,18 @@ class Creation(ProviderBase):
             and seen.exists.daemon == v1.ProbeSandboxResponse.DAEMON_STATE_ANSWERS
         )
         if not usable:
-            raise await self._reclaim_because(sandbox, _unusable(sandbox))
+            raise await self._reclaim_because(sandbox_id, _unusable(sandbox))
         return await self._set_up(spec, sandbox)
 
-    async def _reclaim_because(self, sandbox: v1.Sandbox, error: APIError) -> APIError:
+    async def _reclaim_because(self, sandbox_id: str, error: APIError) -> APIError:
         """Destroys a sandbox; the error, with its id if it could not be proven gone."""
-        if await self._reclaim(sandbox.sandbox_id):
+        if await self._reclaim(sandbox_id):
             return error
         return APIError(
             error.code,
             f"{error.message}; its sandbox could not be proven gone",
             error.status_code,
-            leak(sandbox.sandbox_id),
+            leak(sandbox_id),
             retryable=error.retryable,
             evidence=error.evidence,
             cause_code=error.cause_code,
@@ -299,6 +309,14 @@ def _unusable(sandbox: v1.Sandbox) -> APIError:
 def _refuse_blank(what: str, amounts: Mapping[str, str]) -> None:
     if not amounts or not all(k.strip() and v.strip() for k, v in amounts.items()):
         raise config_error(f"{what} must name resources and amounts")
+
+
+def _is_path(text: str) -> bool:
+    """Absolute, and such that a file system can have it."""
+    try:
+        return text.startswith("/") and b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _volumes(spec: SandboxCreateSpec) -> list[v1.Volume]:

@@ -75,11 +75,7 @@ class Inventory(ProviderBase):
 
     async def describe_sandbox(self, sandbox_id: str) -> SandboxDescriptor:
         with rendered("describe", secrets=self.secrets):
-            sandbox = await self.client().sandboxes.get(sandbox_id)
-        try:
-            return _descriptor(sandbox, strict=True)
-        except labels.DamagedMetadata as error:
-            raise APIError("AGENT_RUNTIME_ERROR", f"{sandbox_id}: {error}", 502) from None
+            return _descriptor(await self.client().sandboxes.get(sandbox_id), strict=True)
 
     async def find_sandbox_by_assignment(self, assignment_id: str) -> SandboxDescriptor | None:
         """The sandbox of an assignment of this installation, if there is one."""
@@ -98,7 +94,7 @@ class Inventory(ProviderBase):
                     metadata=labels.project(wanted), page_size=10
                 )
             ]
-        found = [_descriptor(box, strict=True) for box in matches]
+            found = [_descriptor(box, strict=True) for box in matches]
         found = [box for box in found if wanted.items() <= box.metadata.items()]
         if len(found) > 1:
             ids = ", ".join(box.sandbox_id for box in found)
@@ -134,7 +130,7 @@ def _descriptor(sandbox: v1.Sandbox, *, strict: bool) -> SandboxDescriptor:
         metadata = labels.restore(sandbox.metadata)
     except labels.DamagedMetadata as error:
         if strict:
-            raise
+            raise labels.DamagedMetadata(f"sandbox {sandbox.sandbox_id}: {error}") from error
         log.warning("sandbox %s: %s; its labels are shown as they are", sandbox.sandbox_id, error)
         metadata = dict(sandbox.metadata)
     return SandboxDescriptor(

@@ -12,25 +12,29 @@ from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxIsolatedSession, SandboxIsolationCapability
 
 from astrabox_sandbox_bridge.client import BridgeError, collect, v1
-from astrabox_sandbox_bridge.failures import api_error, rendered
+from astrabox_sandbox_bridge.failures import rendered, scrub
 
 from .base import ProviderBase
 
+# States of a sandbox in which nothing of it runs, nor will.
+_ENDED = frozenset({"terminated", "failed"})
 _STREAMS = {v1.OUTPUT_STREAM_STDOUT: "stdout", v1.OUTPUT_STREAM_STDERR: "stderr"}
 
 
 class IsolatedSessions(ProviderBase):
     async def read_isolation_capability(self, sandbox_id: str) -> SandboxIsolationCapability:
         """A "no" is an answer."""
-        try:
-            found = await self.client().isolation.get(sandbox_id)
-        except BridgeError as error:
-            failure = api_error(error, "isolation", secrets=self.secrets)
-            if error.reason == "UNSUPPORTED_FEATURE":
+        with rendered("isolation", secrets=self.secrets):
+            try:
+                found = await self.client().isolation.get(sandbox_id)
+            except BridgeError as error:
+                if error.reason != "UNSUPPORTED_FEATURE":
+                    raise
                 return SandboxIsolationCapability(
-                    sandbox_id=sandbox_id, available=False, detail=failure.message
+                    sandbox_id=sandbox_id,
+                    available=False,
+                    detail=scrub(error.message, self.secrets),
                 )
-            raise failure from None
         return SandboxIsolationCapability(
             sandbox_id=sandbox_id,
             available=found.available,
@@ -146,7 +150,8 @@ class IsolatedSessions(ProviderBase):
             try:
                 await self.client().isolation.close(sandbox_id, session_id)
             except BridgeError as error:
-                if error.reason not in {"SANDBOX_NOT_FOUND", "STALE_INCARNATION"}:
+                ended = error.metadata.get("state", "").lower() in _ENDED
+                if not ended and error.reason not in {"SANDBOX_NOT_FOUND", "STALE_INCARNATION"}:
                     raise
 
     async def find_isolated_sessions_by_workspace(

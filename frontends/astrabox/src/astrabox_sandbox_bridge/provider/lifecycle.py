@@ -25,7 +25,7 @@ from astrabox.seams.storage import WorkspaceRoute
 
 from astrabox_sandbox_bridge import labels
 from astrabox_sandbox_bridge.client import BridgeError, ConfigurationError, moment, v1
-from astrabox_sandbox_bridge.failures import api_error, rendered, scrub
+from astrabox_sandbox_bridge.failures import rendered, scrub
 from astrabox_sandbox_bridge.settings import SettingError
 
 from .base import VOLUMES, WIRING_METADATA_KEY, ProviderBase, log
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from astrabox_sandbox_bridge.handle import SandboxBridgeHandle
 
 _PROXIED = re.compile(r"/sandboxes/([A-Za-z0-9][A-Za-z0-9._-]*)/proxy/\d+(?:[/?#]|$)")
+# The backend could not be asked, for whatever reason.
+_UNASKED = (BridgeError, SettingError, ConfigurationError, UnicodeEncodeError)
 # The backend was asked and did not destroy it: nothing is proven, nothing is broken.
 _NOT_DESTROYED = frozenset({"CONFLICT", "SANDBOX_NOT_RUNNING", "UPSTREAM_FAILED"})
 
@@ -60,10 +62,12 @@ class Lifecycle(ProviderBase):
 
     async def kill(self, sandbox_id: str) -> bool:
         """True only when the sandbox is proven gone."""
-        try:
-            answer = await self.client().sandboxes.delete(sandbox_id)
-        except BridgeError as error:
-            if error.reason in _NOT_DESTROYED:
+        with rendered("kill", secrets=self.secrets):
+            try:
+                answer = await self.client().sandboxes.delete(sandbox_id)
+            except BridgeError as error:
+                if error.reason not in _NOT_DESTROYED:
+                    raise
                 log.warning(
                     "%s: %s was not destroyed: %s",
                     self.name,
@@ -71,9 +75,6 @@ class Lifecycle(ProviderBase):
                     scrub(str(error), self.secrets),
                 )
                 return False
-            raise api_error(error, "kill", secrets=self.secrets) from None
-        except (SettingError, ConfigurationError) as error:
-            raise APIError("SANDBOX_CONFIG_INVALID", str(error), 500) from None
         return answer.verdict in (
             v1.DeleteSandboxResponse.VERDICT_CONFIRMED_GONE,
             v1.DeleteSandboxResponse.VERDICT_ALREADY_GONE,
@@ -83,7 +84,7 @@ class Lifecycle(ProviderBase):
         """What can be seen. Never raises because of what it sees."""
         try:
             seen = await self.client().sandboxes.probe(sandbox_id)
-        except (BridgeError, SettingError, ConfigurationError) as error:
+        except _UNASKED as error:
             return _unseen(scrub(str(error), self.secrets))
         match seen.WhichOneof("observation"):
             case "exists":
@@ -109,10 +110,10 @@ class Lifecycle(ProviderBase):
     async def discard_snapshots(self, sandbox_id: str) -> int:
         """Deletes the snapshots of a sandbox, which outlive it; how many there were. The platform
         asks for it before it destroys a sandbox, where a provider has it."""
-        sandboxes = self.client().sandboxes
         names: list[str] = []
         token = ""
         with rendered("snapshots", secrets=self.secrets):
+            sandboxes = self.client().sandboxes
             try:
                 while True:
                     page = await sandboxes.snapshots(sandbox_id, page_token=token)
@@ -182,7 +183,7 @@ class Lifecycle(ProviderBase):
             metadata = labels.restore(sandbox.metadata)
         except labels.DamagedMetadata as error:
             return SandboxClaim.unknown(sandbox_id, detail=str(error))
-        except (BridgeError, SettingError, ConfigurationError) as error:
+        except _UNASKED as error:
             detail = scrub(str(error), self.secrets)
             if isinstance(error, BridgeError) and error.reason == "SANDBOX_NOT_FOUND":
                 return SandboxClaim.unclaimed(sandbox_id, detail=detail)

@@ -12,7 +12,7 @@ from astrabox.seams.egress_credentials import SandboxEgressCredentialPlan
 from astrabox.seams.sandbox import SandboxNetworkPolicy, SandboxSecurityPosture
 
 from astrabox_sandbox_bridge.client import BridgeError, v1
-from astrabox_sandbox_bridge.failures import api_error, config_error, rendered
+from astrabox_sandbox_bridge.failures import config_error, rendered, scrub
 
 from .base import ProviderBase
 
@@ -99,15 +99,17 @@ class Network(ProviderBase):
 
     async def read_security_posture(self, sandbox_id: str) -> SandboxSecurityPosture:
         """The sandbox's own answer, never what it was made with."""
-        try:
-            status = await self.client().sandboxes.network_policy(sandbox_id)
-        except BridgeError as error:
-            failure = api_error(error, "egress", secrets=self.secrets)
-            if error.reason == "UNSUPPORTED_FEATURE":
+        with rendered("egress", secrets=self.secrets):
+            try:
+                status = await self.client().sandboxes.network_policy(sandbox_id)
+            except BridgeError as error:
+                if error.reason != "UNSUPPORTED_FEATURE":
+                    raise
                 return SandboxSecurityPosture(
-                    sandbox_id=sandbox_id, available=False, detail=failure.message
+                    sandbox_id=sandbox_id,
+                    available=False,
+                    detail=scrub(error.message, self.secrets),
                 )
-            raise failure from None
         return SandboxSecurityPosture(
             sandbox_id=sandbox_id,
             available=True,
