@@ -4,9 +4,11 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/base/status_macros.h"
 #include "fmt/format.h"
 #include "frontends/epp/convert.h"
 #include "frontends/epp/errors.h"
@@ -16,96 +18,116 @@
 namespace bridge::epp {
 namespace {
 
-// A listing must leave room for its line's other members.
-constexpr size_t kMaxEntriesBytes = kMaxLineBytes - 4096;
+constexpr std::string_view kBeginning = "{\"entries\":[";
+constexpr std::string_view kEnd = "]}";
 
-// Entries that came so far, with the size of their line.
-class Entries {
+// The answer's line with the entries that came so far. Text from the start: as values, the entries
+// that fill a line would take ten times its memory.
+class Listing {
  public:
+  explicit Listing(std::string_view id)
+      : line_(BeginLargeResult(id, kBeginning)), room_(LargeResultCapacity(id, kBeginning, kEnd)) {}
+
   void Add(const v1::FileInfoBatch& batch) {
     for (const v1::FileInfo& info : batch.entries()) {
-      ++count_;
-      if (too_many()) continue;
-      Json entry = FileEntry(info);
-      bytes_ += entry.dump(-1, ' ', false, Json::error_handler_t::replace).size() + 1;
-      list_.push_back(std::move(entry));
+      if (too_many_) return;
+      Add(Dump(FileEntry(info)));
     }
   }
-  bool too_many() const { return bytes_ > kMaxEntriesBytes; }
-  absl::StatusOr<Json> Result() {
-    if (too_many()) {
-      return MakeError(
-          ErrorReason::ERROR_REASON_FILE_TOO_LARGE,
-          fmt::format("too many entries for one answer: the first {} have more than {} "
-                      "bytes; list a directory below, or use a command such as find",
-                      list_.size(), kMaxEntriesBytes));
-    }
-    return Json{{"entries", std::move(list_)}};
+  bool too_many() const { return too_many_; }
+  absl::Status Refusal() const {
+    return MakeError(ErrorReason::ERROR_REASON_FILE_TOO_LARGE,
+                     fmt::format("too many entries for one answer: more than {} fill its {} bytes; "
+                                 "list a directory below, or use a command such as find",
+                                 count_, kMaxLineBytes));
+  }
+  std::string TakeLine(std::string_view id) && {
+    return EndLargeResult(id, std::move(line_), kEnd);
   }
 
  private:
-  Json list_ = Json::array();
-  size_t bytes_ = 0;
+  void Add(const std::string& entry) {
+    const size_t bytes = entry.size() + (count_ > 0 ? 1 : 0);
+    too_many_ = bytes > room_;
+    if (too_many_) return;
+    if (count_ > 0) line_ += ',';
+    line_ += entry;
+    room_ -= bytes;
+    ++count_;
+  }
+
+  std::string line_;
+  size_t room_;  // for more entries
   int64_t count_ = 0;
+  bool too_many_ = false;
 };
 
 template <class Request>
-Task<absl::StatusOr<Json>> CollectEntries(
+Task<absl::StatusOr<std::string>> CollectEntries(
     Call& call,
     std::unique_ptr<grpc::ClientAsyncReader<v1::FileInfoBatch>> (v1::FileService::Stub::*prepare)(
         grpc::ClientContext*, const Request&, grpc::CompletionQueue*),
-    Request request) {
+    absl::StatusOr<Request> request) {
+  if (!request.ok()) co_return request.status();
   ServerStream<v1::FileInfoBatch> stream(call.scope(), kTransferTimeout);
-  co_await stream.Start(call.stubs().files, prepare, request);
-  Entries entries;
+  co_await stream.Start(call.stubs().files, prepare, *request);
+  Listing listing(call.id());
   v1::FileInfoBatch batch;
   bool more = true;
   while (more) {
     more = co_await stream.Read(&batch);
-    if (more) entries.Add(batch);
-    if (entries.too_many()) {
+    if (more) listing.Add(batch);
+    if (listing.too_many()) {
       stream.TryCancel();
       break;
     }
   }
   const absl::Status finished = co_await stream.Finish();
-  if (!finished.ok() && !entries.too_many())
-    co_return RefinedFileError(finished, request.sandbox_id());
-  co_return entries.Result();
+  if (listing.too_many()) co_return listing.Refusal();
+  if (!finished.ok()) co_return RefinedFileError(finished, request->sandbox_id());
+  co_return std::move(listing).TakeLine(call.id());
+}
+
+void Answer(Call& call, absl::StatusOr<std::string> line) {
+  if (line.ok()) {
+    call.Answer(*std::move(line));
+  } else {
+    call.Error(line.status());
+  }
+}
+
+absl::StatusOr<v1::ListDirectoryRequest> MakeListRequest(const Params& params) {
+  v1::ListDirectoryRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_sandbox_id(), params.NonEmptyText("sandbox_id"));
+  ASSIGN_OR_RETURN(*request.mutable_path(), params.Text("path", "/"));
+  if (request.path().empty()) return InvalidField("path", "must not be empty");
+  ASSIGN_OR_RETURN(const auto depth, params.Integer("depth", -1, 1'000'000));
+  request.set_depth(static_cast<int32_t>(depth.value_or(1)));
+  return request;
+}
+
+absl::StatusOr<v1::SearchRequest> MakeSearchRequest(const Params& params) {
+  ASSIGN_OR_RETURN(FilePlace place, FilePlaceOf(params));
+  v1::SearchRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_pattern(), params.Text("pattern", "**"));
+  ASSIGN_OR_RETURN(const auto most,
+                   params.Integer("max_results", 0, std::numeric_limits<int32_t>::max()));
+  request.set_sandbox_id(std::move(place.sandbox_id));
+  request.set_path(std::move(place.path));
+  request.set_max_results(static_cast<int32_t>(most.value_or(0)));
+  return request;
 }
 
 }  // namespace
 
-Task<absl::StatusOr<Json>> ListFiles(Call& call) {
-  const absl::StatusOr<std::string> id = call.params().NonEmptyText("sandbox_id");
-  if (!id.ok()) co_return id.status();
-  const absl::StatusOr<std::string> path = call.params().Text("path", "/");
-  if (!path.ok()) co_return path.status();
-  if (path->empty()) co_return InvalidField("path", "must not be empty");
-  const auto depth = call.params().Integer("depth", -1, 1'000'000);
-  if (!depth.ok()) co_return depth.status();
-  v1::ListDirectoryRequest request;
-  request.set_sandbox_id(*id);
-  request.set_path(*path);
-  request.set_depth(static_cast<int32_t>(depth->value_or(1)));
-  co_return co_await CollectEntries(call, &v1::FileService::Stub::PrepareAsyncListDirectory,
-                                    std::move(request));
+Task<void> ListFiles(Call& call) {
+  Answer(call, co_await CollectEntries(call, &v1::FileService::Stub::PrepareAsyncListDirectory,
+                                       MakeListRequest(call.params())));
 }
 
-Task<absl::StatusOr<Json>> SearchFiles(Call& call) {
-  const absl::StatusOr<FilePlace> place = FilePlaceOf(call.params());
-  if (!place.ok()) co_return place.status();
-  const absl::StatusOr<std::string> pattern = call.params().Text("pattern", "**");
-  if (!pattern.ok()) co_return pattern.status();
-  const auto most = call.params().Integer("max_results", 0, std::numeric_limits<int32_t>::max());
-  if (!most.ok()) co_return most.status();
-  v1::SearchRequest request;
-  request.set_sandbox_id(place->sandbox_id);
-  request.set_path(place->path);
-  request.set_pattern(*pattern);
-  request.set_max_results(static_cast<int32_t>(most->value_or(0)));
-  co_return co_await CollectEntries(call, &v1::FileService::Stub::PrepareAsyncSearch,
-                                    std::move(request));
+Task<void> SearchFiles(Call& call) {
+  Answer(call, co_await CollectEntries(call, &v1::FileService::Stub::PrepareAsyncSearch,
+                                       MakeSearchRequest(call.params())));
 }
 
 // Describes what a link points to, as programs see it, and says that it is one. A link to nothing

@@ -9,12 +9,13 @@
 
 namespace bridge::epp {
 
-Task<absl::StatusOr<Json>> ListFiles(Call& call);
+// A listing is one line of at most 8 MiB, and an error when it does not fit: it is never cut.
+Task<void> ListFiles(Call& call);
+Task<void> SearchFiles(Call& call);
 Task<absl::StatusOr<Json>> StatFile(Call& call);
 Task<absl::StatusOr<Json>> MakeDirectory(Call& call);
 Task<absl::StatusOr<Json>> RemoveFile(Call& call);
 Task<absl::StatusOr<Json>> MoveFile(Call& call);
-Task<absl::StatusOr<Json>> SearchFiles(Call& call);
 Task<absl::StatusOr<Json>> ChangeFileMode(Call& call);
 
 }  // namespace bridge::epp

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -22,6 +23,10 @@ constexpr size_t kWriteChunkBytes = 255 * 1024;  // a multiple of three
 constexpr size_t kSmallFileBytes = 512 * 1024;
 
 // --- read
+
+// Around the content.
+constexpr std::string_view kContent = "{\"content_b64\":\"";
+constexpr std::string_view kEnd = "\"}";
 
 struct ReadPlan {
   v1::ReadFileRequest request;
@@ -43,8 +48,7 @@ absl::StatusOr<ReadPlan> PlanRead(const Call& call) {
     plan.request.set_offset(offset.value_or(0));
     plan.request.set_length(plan.most_bytes);
   } else {
-    plan.most_bytes =
-        static_cast<int64_t>(LargeResultCapacity(call.id(), "content_b64", "") / 4 * 3);
+    plan.most_bytes = static_cast<int64_t>(LargeResultCapacity(call.id(), kContent, kEnd) / 4 * 3);
   }
   return plan;
 }
@@ -54,11 +58,12 @@ absl::Status TooLargeToRead(int64_t size, int64_t limit) {
                   "read it in parts with offset and length, or by a command such as split");
 }
 
+// What follows the content of a part.
 std::string PartMembers(const ReadPlan& plan, int64_t size, int64_t read) {
   const int64_t end = plan.request.offset() + read;
   // Files of /proc have no size: there only an empty read is the end.
   const bool eof = size > 0 ? end >= size : read < plan.most_bytes || read == 0;
-  return fmt::format(",\"size\":{},\"offset\":{},\"eof\":{}", size, plan.request.offset(), eof);
+  return fmt::format("\",\"size\":{},\"offset\":{},\"eof\":{}}}", size, plan.request.offset(), eof);
 }
 
 struct FileContent {
@@ -72,7 +77,7 @@ Task<absl::StatusOr<FileContent>> FetchFile(Call& call, const ReadPlan& plan) {
   co_await stream.Start(call.stubs().files, &v1::FileService::Stub::PrepareAsyncReadFile,
                         plan.request);
   FileContent content;
-  content.line = BeginLargeResult(call.id(), "content_b64");
+  content.line = BeginLargeResult(call.id(), kContent);
   Base64Writer writer(&content.line);
   absl::Status refusal;
   v1::ReadFileChunk chunk;
@@ -165,8 +170,9 @@ Task<void> ReadFile(Call& call) {
     call.Error(content.status());
     co_return;
   }
-  const std::string rest = plan->part ? PartMembers(*plan, content->size, content->read) : "";
-  call.Answer(EndLargeResult(call.id(), std::move(content->line), rest));
+  const std::string end =
+      plan->part ? PartMembers(*plan, content->size, content->read) : std::string(kEnd);
+  call.Answer(EndLargeResult(call.id(), std::move(content->line), end));
 }
 
 Task<absl::StatusOr<Json>> WriteFile(Call& call) {

@@ -93,6 +93,12 @@ bool IsIdString(std::string_view token) {
   return true;
 }
 
+// `token` has its quotes.
+bool IsPlain(std::string_view token) {
+  return std::all_of(token.begin() + 1, token.end() - 1,
+                     [](char c) { return c >= 0x20 && c <= 0x7E && c != '\\'; });
+}
+
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -114,14 +120,16 @@ class Scanner {
     }
     if (c == '{' || c == '[') {
       if (++depth_ > result.depth) result.depth = depth_;
-      if (depth_ == 1) at_key_ = c == '{';
+      if (depth_ <= 2) at_key_ = c == '{';
+      if (depth_ == 2) in_params_ = c == '{' && key_ == "\"params\"";
       value_is_id_ = false;
     } else if (c == '}' || c == ']') {
       // What follows the first value of a line is another one's.
       if (--depth_ == 0) ended_ = true;
-    } else if (depth_ == 1 && c == ':') {
       at_key_ = false;
-    } else if (depth_ == 1 && c == ',') {
+    } else if (depth_ <= 2 && c == ':') {
+      at_key_ = false;
+    } else if (depth_ <= 2 && c == ',') {
       at_key_ = true;
       value_is_id_ = false;
     } else if (c != ':' && c != ',') {
@@ -134,12 +142,21 @@ class Scanner {
     const size_t begin = pos_;
     SkipString();
     const std::string_view token = text_.substr(begin, pos_ - begin);
-    if (depth_ != 1 || ended_) return;
+    if (depth_ > 2 || ended_) return;
     if (at_key_) {
-      value_is_id_ = token == "\"id\"";
+      key_ = token;
+      value_is_id_ = depth_ == 1 && token == "\"id\"";
+    } else if (depth_ == 2) {
+      if (in_params_) Param(begin, token);
     } else if (std::exchange(value_is_id_, false) && closed_ && IsIdString(token)) {
       result.id = token;
     }
+  }
+
+  void Param(size_t begin, std::string_view token) {
+    if (token.size() < kLongTextBytes + 2 || result.long_text.size > 0 || !closed_) return;
+    if (!IsPlain(token) || !IsPlain(key_)) return;
+    result.long_text = {std::string(key_.substr(1, key_.size() - 2)), begin + 1, token.size() - 2};
   }
 
   // From one quote to behind the other. Long strings have no escapes as a rule: memchr's speed.
@@ -198,7 +215,9 @@ class Scanner {
   const std::string_view text_;
   size_t pos_ = 0;
   int depth_ = 0;
-  bool at_key_ = false;       // at depth 1: a key comes next
+  std::string_view key_;      // the last one at depth 1 or 2, with its quotes
+  bool at_key_ = false;       // at depth 1 or 2: a key comes next
+  bool in_params_ = false;    // at depth 2: in the object "params"
   bool value_is_id_ = false;  // at depth 1: the last key was "id"
   bool closed_ = false;       // the last string had its closing quote
   bool ended_ = false;        // the first value is over
@@ -220,6 +239,7 @@ JsonScan ScanJson(std::string* text) {
   rewritten.append(*text, done);
   *text = std::move(rewritten);
   scanner.result.changed = true;
+  scanner.result.long_text = {};
   return std::move(scanner.result);
 }
 

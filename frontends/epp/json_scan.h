@@ -14,18 +14,31 @@
 // Pure: any thread. Knows no grammar beyond strings and nesting; the parser judges the rest.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace bridge::epp {
+
+// A member of "params" whose value is a long text that a parser would keep as it is: printable
+// ASCII without escapes, as base64 is.
+struct LongText {
+  std::string key;
+  size_t begin = 0;  // of the text, behind its quote
+  size_t size = 0;   // 0: there is none
+};
 
 struct JsonScan {
   // The JSON text of the top-level "id" (`7`, `"a"`, `null`); empty when there is none, or when it
   // is neither a number nor a string nor null.
   std::string id;
   int depth = 0;  // how deep arrays and objects are nested
+  // The first one of at least kLongTextBytes, in lines that need no rewriting.
+  LongText long_text;
   bool changed = false;
 };
+
+inline constexpr size_t kLongTextBytes = 64 * 1024;
 
 // Rewrites `*text` where needed; in all other lines not a byte is moved.
 JsonScan ScanJson(std::string* text);

@@ -13,10 +13,6 @@ namespace {
 // Python's own encoder gives up at about a thousand levels.
 constexpr int kMaxDepth = 256;
 
-std::string Dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Message Broken(std::string id, int code, std::string_view what, size_t bytes) {
   Message message;
   message.id = id.empty() ? "null" : std::move(id);
@@ -29,6 +25,29 @@ std::string_view MemberString(const Json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_string()) return {};
   return it->get_ref<const std::string&>();
+}
+
+// Stands in a line for what was taken out of it. No text that a request may have holds a NUL.
+constexpr std::string_view kMark = "\\u0000long";
+constexpr std::string_view kParsedMark("\0long", 5);
+
+// What a line's long text leaves of it. The text itself stays where it is, in `*line`: a request of
+// megabytes is in memory once, and not again in the parser and in what the parser makes.
+std::string TakeOut(const LongText& text, std::string* line) {
+  std::string rest;
+  rest.reserve(line->size() - text.size + kMark.size());
+  rest.append(*line, 0, text.begin).append(kMark).append(*line, text.begin + text.size);
+  line->resize(text.begin + text.size);
+  line->erase(0, text.begin);
+  return rest;
+}
+
+void PutBack(const LongText& text, std::string content, Json* params) {
+  const auto it = params->find(text.key);
+  // Of members with one name the last counts, and that one may be another.
+  if (it == params->end() || !it->is_string()) return;
+  auto& value = it->get_ref<std::string&>();
+  if (value == kParsedMark) value = std::move(content);
 }
 
 Message Interpret(Json document, std::string id, size_t bytes) {
@@ -79,13 +98,16 @@ Message ParseMessage(std::string line) {
     return Broken(std::move(scan.id), kInvalidRequest,
                   fmt::format("nested deeper than {} levels", kMaxDepth), bytes);
   }
-  Json document = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  std::string().swap(line);
+  const bool cut = scan.long_text.size > 0;
+  Json document = Json::parse(cut ? TakeOut(scan.long_text, &line) : std::exchange(line, {}),
+                              nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded()) {
     return Broken(std::move(scan.id), kParseError, "the line is not one JSON object in UTF-8",
                   bytes);
   }
-  return Interpret(std::move(document), std::move(scan.id), bytes);
+  Message message = Interpret(std::move(document), std::move(scan.id), bytes);
+  if (cut) PutBack(scan.long_text, std::move(line), &message.params);
+  return message;
 }
 
 Message OverlongMessage(std::string_view beginning, uint64_t line_bytes) {
@@ -97,6 +119,10 @@ Message OverlongMessage(std::string_view beginning, uint64_t line_bytes) {
                "an upload can have about 6291000 bytes: write larger files in parts, or "
                "fetch them from inside the sandbox");
   return message;
+}
+
+std::string Dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string RenderResult(std::string_view id, const Json& result) {
@@ -125,21 +151,21 @@ std::string RenderNotification(std::string_view method, const Json& params) {
   return line;
 }
 
-std::string BeginLargeResult(std::string_view id, std::string_view key) {
+std::string BeginLargeResult(std::string_view id, std::string_view beginning) {
   std::string line = "{\"jsonrpc\":\"2.0\",\"id\":";
-  line.append(id).append(",\"result\":{\"").append(key).append("\":\"");
+  line.append(id).append(",\"result\":").append(beginning);
   return line;
 }
 
-std::string EndLargeResult(std::string_view id, std::string line, std::string_view rest) {
-  line.append("\"").append(rest).append("}}\n");
+std::string EndLargeResult(std::string_view id, std::string line, std::string_view end) {
+  line.append(end).append("}\n");
   if (line.size() <= kMaxLineBytes) return line;
   return RenderError(id, TooLarge("the answer", static_cast<int64_t>(line.size()), kMaxLineBytes,
                                   "ask for less at once"));
 }
 
-size_t LargeResultCapacity(std::string_view id, std::string_view key, std::string_view rest) {
-  const size_t overhead = EndLargeResult(id, BeginLargeResult(id, key), rest).size();
+size_t LargeResultCapacity(std::string_view id, std::string_view beginning, std::string_view end) {
+  const size_t overhead = EndLargeResult(id, BeginLargeResult(id, beginning), end).size();
   return overhead >= kMaxLineBytes ? 0 : kMaxLineBytes - overhead;
 }
 

@@ -36,6 +36,9 @@ Message ParseMessage(std::string line);
 // A line of more than kMaxLineBytes, of which only the beginning was kept.
 Message OverlongMessage(std::string_view beginning, uint64_t line_bytes);
 
+// JSON text of a value; what is no UTF-8 in it is replaced.
+std::string Dump(const Json& value);
+
 // Lines, "\n" included. `id` is JSON text. The result of a call that does not fit into a line
 // becomes an error that says so.
 std::string RenderResult(std::string_view id, const Json& result);
@@ -44,13 +47,13 @@ std::string RenderError(std::string_view id, const absl::Status& error);
 // A notification that would not fit is cut by the caller beforehand (see exec_output.h).
 std::string RenderNotification(std::string_view method, const Json& params);
 
-// {"<key>":"<base64>"<rest>} as a result, made in place because it may be as large as a line:
-// begin, append the base64 text, end. `rest` is JSON text such as ,"eof":true or empty.
-std::string BeginLargeResult(std::string_view id, std::string_view key);
-std::string EndLargeResult(std::string_view id, std::string line, std::string_view rest);
+// A result made in place because it may be as large as a line: begin with JSON text such as
+// {"content_b64":" and append the content, end with JSON text such as "}.
+std::string BeginLargeResult(std::string_view id, std::string_view beginning);
+std::string EndLargeResult(std::string_view id, std::string line, std::string_view end);
 
-// How many bytes of base64 a result {"<key>":"..."<rest>} to `id` can carry.
-size_t LargeResultCapacity(std::string_view id, std::string_view key, std::string_view rest);
+// How many bytes of content there may be between the two.
+size_t LargeResultCapacity(std::string_view id, std::string_view beginning, std::string_view end);
 
 // How many bytes `text` takes as a JSON string between its quotes.
 size_t EncodedSize(std::string_view text);

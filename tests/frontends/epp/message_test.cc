@@ -5,6 +5,7 @@
 
 #include "bridge/base/error.h"
 #include "frontends/epp/errors.h"
+#include "frontends/epp/json_scan.h"
 #include "gtest/gtest.h"
 
 namespace bridge::epp {
@@ -59,6 +60,72 @@ TEST(ParseMessage, KeepsTheIdOfWhatItCannotRead) {
 TEST(ParseMessage, RefusesTwoObjectsOnALine) {
   const std::string object = R"({"jsonrpc":"2.0","id":1,"method":"m"})";
   EXPECT_EQ(CodeOf(ParseMessage(object + object)), kParseError);
+}
+
+std::string Request(const std::string& params) {
+  return R"({"jsonrpc":"2.0","id":1,"method":"m","params":)" + params + "}";
+}
+
+// A file of megabytes would else be in memory three times: line, parser, value.
+TEST(ParseMessage, HoldsALongTextInTheMemoryOfItsLine) {
+  const std::string content(kLongTextBytes, 'A');
+  std::string line = Request(R"({"path":"/x","content_b64":")" + content + R"(","mode":7})");
+  const void* memory = line.data();
+  const Message message = ParseMessage(std::move(line));
+  ASSERT_TRUE(message.error.ok()) << message.error;
+  EXPECT_EQ(message.params, Json({{"path", "/x"}, {"content_b64", content}, {"mode", 7}}));
+  EXPECT_EQ(message.params["content_b64"].get_ref<const std::string&>().data(), memory);
+}
+
+TEST(ParseMessage, ReadsLongTextsAsTheParserDoes) {
+  const std::string a(kLongTextBytes, 'a');
+  const std::string b(kLongTextBytes + 1, 'b');
+  const std::string lines[] = {
+      Request("{\"a\":\"" + a + "\",\"b\":\"" + b + "\"}"),
+      Request("{\"a\":\"" + a + "\",\"a\":\"short\"}"),
+      Request("{\"a\":\"short\",\"a\":\"" + a + "\"}"),
+      Request("{\"a\":\"" + a + "\",\"a\":\"" + b + "\"}"),
+      Request("{\"a\":\"" + a + "\"},\"params\":{\"a\":1}"),
+      Request("{\"a\":\"" + a + "\"},\"params\":null"),
+      Request("{\"a\":[\"" + a + "\"],\"b\":{\"b\":\"" + b + "\"}}"),
+      Request("{\"\":\"" + a + "\"}"),
+      Request("{\"a\\u0062\":\"" + a + "\"}"),
+      Request("{\"a\":\"" + a + "\\n\",\"b\":\"\\u0000long\"}"),
+      Request("{\"a\":\"" + a + "\xC3\xA9\"}"),
+      Request("{\"a\":\"\",\"b\" :  \"" + b + "\" }"),
+      Request("[\"params\",{\"a\":\"" + a + "\"}]"),
+      R"({"jsonrpc":"2.0","id":1,"method":"m","other":{"a":")" + a + R"("},"params":{"b":2}})",
+  };
+  for (const std::string& line : lines) {
+    SCOPED_TRACE(line.substr(0, 60) + " ... " + line.substr(line.size() - 30));
+    const Message message = ParseMessage(line);
+    const Json whole = Json::parse(line);
+    EXPECT_EQ(message.id, "1");
+    if (whole["params"].is_object()) {
+      EXPECT_TRUE(message.params == whole["params"]);
+    } else {
+      EXPECT_TRUE(message.params == Json::object());
+    }
+  }
+}
+
+TEST(ParseMessage, RefusesBrokenLinesWithLongTexts) {
+  const std::string a(kLongTextBytes, 'a');
+  for (const std::string& line :
+       {Request("{\"a\":\"" + a + "\\\"}"), Request("{\"a\":\"" + a + "\x01\"}"),
+        Request("{\"a\":\"" + a + "\xFF\"}"), Request("{\"a\":\"" + a + "\" \"b\"}"),
+        Request("{\"a\":\"" + a + "\"}") + "}", Request("{\"a\":\"" + a)}) {
+    const Message message = ParseMessage(line);
+    EXPECT_EQ(CodeOf(message), kParseError) << line.substr(line.size() - 20);
+    EXPECT_EQ(message.id, "1");
+  }
+}
+
+TEST(ParseMessage, KeepsALongTextBesideWhatIsRewritten) {
+  const std::string a(kLongTextBytes, 'a');
+  const Message message = ParseMessage(Request("{\"n\":NaN,\"a\":\"" + a + "\"}"));
+  ASSERT_TRUE(message.error.ok()) << message.error;
+  EXPECT_EQ(message.params["a"], a);
 }
 
 TEST(ParseMessage, TellsInvalidRequestsApart) {
@@ -153,22 +220,25 @@ TEST(RenderError, CutsEndlessMessages) {
   EXPECT_LT(line.size(), 20'000u);
 }
 
+constexpr std::string_view kContent = R"({"content_b64":")";
+constexpr std::string_view kEnd = "\"}";
+
 TEST(LargeResult, FillsALineToTheLastByte) {
   for (const std::string id : {"1", "123456", "\"abc\""}) {
-    const size_t room = LargeResultCapacity(id, "content_b64", "");
+    const size_t room = LargeResultCapacity(id, kContent, kEnd);
     const std::string full =
-        EndLargeResult(id, BeginLargeResult(id, "content_b64") + std::string(room, 'A'), "");
+        EndLargeResult(id, BeginLargeResult(id, kContent) + std::string(room, 'A'), kEnd);
     EXPECT_EQ(full.size(), kMaxLineBytes);
     EXPECT_EQ(Parsed(full)["result"]["content_b64"].get<std::string>().size(), room);
     const std::string over =
-        EndLargeResult(id, BeginLargeResult(id, "content_b64") + std::string(room + 1, 'A'), "");
+        EndLargeResult(id, BeginLargeResult(id, kContent) + std::string(room + 1, 'A'), kEnd);
     EXPECT_EQ(Parsed(over)["error"]["code"], kProviderError);
   }
 }
 
 TEST(LargeResult, HoldsTheLargestFileThatTheHostIsPromised) {
   // 6,291,408 bytes and ids of up to twelve digits.
-  EXPECT_GE(LargeResultCapacity("123456789012", "content_b64", "") / 4 * 3, 6'291'408u);
+  EXPECT_GE(LargeResultCapacity("123456789012", kContent, kEnd) / 4 * 3, 6'291'408u);
 }
 
 TEST(EncodedSize, IsWhatTheRendererWrites) {
