@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin in front of an OpenSandbox that misbehaves as the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Spawn, program
+from epp_host import Plugin
+from server_process import Server
+
+Faulty = Callable[[str], Plugin]
+
+
+@pytest.fixture
+def faulty(spawn: Spawn, tmp_path: Path) -> Iterator[Faulty]:
+    """Plugins of OpenSandboxes with a fault plan."""
+    servers: list[Server] = []
+
+    def start(plan: str) -> Plugin:
+        file = tmp_path / f"plan{len(servers)}"
+        file.write_text(plan)
+        argv = [program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0", f"--fault_plan_file={file}"]
+        servers.append(Server(argv, r"(http://\S+)"))
+        return spawn({"base_url": servers[-1].address})
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+RENEWAL = 'half: LIFECYCLE method: "POST" route: "/v1/sandboxes/{id}/renew-expiration" times: 1'
+
+
+def test_a_server_that_only_lengthens(faulty: Faulty) -> None:
+    """Refused in the server's words, and the record says what holds."""
+    body = '{"code":"DOCKER::INVALID_EXPIRATION","message":"only later than now stored"}'
+    plugin = faulty(f"rule {{ {RENEWAL} action {{ answer {{ status: 400 body: '{body}' }} }} }}")
+    box = {"sandbox_id": plugin.create(timeout=3600)["sandbox_id"]}
+    before = plugin.call("sandbox.get", box)["expires_at"]
+    error = plugin.error("sandbox.set_timeout", {**box, "timeout": 120})
+    assert error.code in (-32000, -32006)
+    assert "only later than now stored" in error.message
+    assert plugin.call("sandbox.get", box)["expires_at"] == before
+    # The next one does it.
+    stored = plugin.call("sandbox.set_timeout", {**box, "timeout": 120})["expires_at"]
+    assert stored == plugin.call("sandbox.get", box)["expires_at"] < before
+    plugin.call("sandbox.kill", box)
+
+
+def test_a_server_that_says_yes_and_does_nothing(faulty: Faulty) -> None:
+    """The answer has what is stored, not what was asked for or said."""
+    answer = """answer { status: 200 header { name: "Content-Type" value: "application/json" }
+                         body: '{"expiresAt":"2030-01-01T00:00:00Z"}' }"""
+    plugin = faulty(f"rule {{ {RENEWAL} action {{ {answer} }} }}")
+    record = plugin.create(timeout=3600)
+    box = {"sandbox_id": record["sandbox_id"]}
+    stored = plugin.call("sandbox.set_timeout", {**box, "timeout": 120})["expires_at"]
+    assert stored == plugin.call("sandbox.get", box)["expires_at"] == record["expires_at"]
+    plugin.call("sandbox.kill", box)
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_cancel_that_comes_after_the_exit(faulty: Faulty, status: int) -> None:
+    """Nothing is left to interrupt, and a daemon would say so with an error."""
+    failure = '{"code":"RUNTIME_ERROR","message":"no command of this id"}'
+    refusal = f"answer {{ status: {status} body: '{failure}' }}"
+    plugin = faulty(
+        f'rule {{ half: EXECD method: "DELETE" action {{ {refusal} }} }}'
+        f'rule {{ half: EXECD method: "POST" route: "/v1/exec/{{id}}/signal"'
+        f" action {{ {refusal} }} }}"
+    )
+    sandbox_id = plugin.create()["sandbox_id"]
+    for _ in range(5):
+        number = plugin.start("exec.start", plugin.exec_params(sandbox_id, "echo", ["done"]))
+        process_id = plugin.result(number)["process_id"]
+        outcome = plugin.finish(process_id)
+        plugin.cancel(number)
+        plugin.cancel(number)
+        assert (outcome.stdout, outcome.code) == ("done\n", 0)
+    assert plugin.shell(sandbox_id, "echo usable; exit 3").code == 3
+    # A second exit of any of them would be a fault of the conversation.
+    plugin.check()
+    exits = [m for m in plugin.messages if m.get("method") == "exec.exit"]
+    assert len(exits) == 6
+    plugin.call("sandbox.kill", {"sandbox_id": sandbox_id})
