@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from astrabox.seams.egress_credentials import SandboxEgressCredentialPlan
 from astrabox.seams.sandbox import SandboxCreateSpec, SandboxNetworkPolicy
 from astrabox_sandbox_bridge import labels
 from astrabox_sandbox_bridge.client import v1
-from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
+from astrabox_sandbox_bridge.provider import SandboxBridgeProvider, creation
 
 from conftest import INSTALLATION, Providers
 from fake_bridge import FakeBridge, Upstream
@@ -264,6 +266,31 @@ async def test_waits_for_the_port_inside(
     handle = await asyncio.wait_for(creating, 20)
     assert handle.sandbox_id in upstream.sandboxes
     server.close()
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("with_grep", [True, False])
+async def test_the_wait_needs_no_more_than_a_shell_and_sleep(
+    tmp_path: Path, shell: str, with_grep: bool
+) -> None:
+    for tool in (shell, "sleep", *(["grep"] if with_grep else [])):
+        found = shutil.which(tool)
+        assert found is not None
+        (tmp_path / tool).symlink_to(found)
+    # Not the kernel's own, which has thousands of lines on a busy machine, and no table for IPv6.
+    table, line = tmp_path / "tcp", "   1: 0100007F:1F40 0100007F:C350 {} 00000000:00000000\n"
+    table.write_text("  sl  local_address rem_address   st\n" + line.format("01"))
+    script = creation._WAIT_FOR_PORT.format(port=8000).replace("/proc/net/", f"{tmp_path}/")
+    waiting = await asyncio.create_subprocess_exec(
+        tmp_path / shell, "-c", script, env={"PATH": str(tmp_path)}, stderr=asyncio.subprocess.PIPE
+    )
+    # Connected is not listening.
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(waiting.wait()), 0.5)
+    (tmp_path / "new").write_text(table.read_text() + line.format("0A"))
+    (tmp_path / "new").rename(table)
+    _, said = await asyncio.wait_for(waiting.communicate(), 60)
+    assert (waiting.returncode, said) == (0, b"")
 
 
 async def test_a_port_that_never_listens_destroys_the_sandbox(
