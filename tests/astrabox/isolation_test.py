@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +152,38 @@ async def test_workspaces_are_private(
     assert (caught.value.code, caught.value.status_code) == ("INVALID_REQUEST", 400)
     with pytest.raises(APIError, match="CONVERSATION_IDENTITY_INVALID"):
         await provider.find_isolated_sessions_by_workspace(box, workspace_source_dir="w")
+
+
+@pytest.mark.parametrize("place", ["link", "link/sub", "link/sub/deeper"])
+async def test_no_link_leads_to_a_workspace(
+    provider: SandboxBridgeProvider, box: str, tmp_path: Path, place: str
+) -> None:
+    """Its user could have made it, and would be given what it points to."""
+    root = tmp_path.resolve()
+    victim = root / "victim"
+    (victim / "sub").mkdir(parents=True)
+    victim.chmod(0o755)
+    (root / "link").symlink_to(victim)
+    with pytest.raises(APIError, match="link is a symbolic link") as caught:
+        await provider.prepare_isolated_workspace(
+            box, workspace_dir=f"{root}/{place}", uid=5, gid=60
+        )
+    assert (caught.value.code, caught.value.status_code) == ("INVALID_REQUEST", 400)
+    for directory in (victim, victim / "sub"):
+        seen = directory.stat()
+        assert (seen.st_uid, seen.st_mode & 0o777) == (os.getuid(), 0o755)
+    assert not (victim / "sub" / "deeper").exists()
+
+
+async def test_a_group_without_a_user_is_not_dropped(
+    bridge: FakeBridge, provider: SandboxBridgeProvider, box: str
+) -> None:
+    with pytest.raises(APIError) as caught:
+        await provider.open_isolated_session(
+            box, workspace_dir="/w", workspace_source_dir="/w", gid=60
+        )
+    assert (caught.value.code, caught.value.status_code) == ("SANDBOX_CONFIG_INVALID", 400)
+    assert bridge.asked("OpenIsolatedSession") == []
 
 
 async def test_where_the_bridge_has_no_isolation(

@@ -6,13 +6,14 @@ from __future__ import annotations
 import codecs
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxIsolatedSession, SandboxIsolationCapability
 
 from astrabox_sandbox_bridge.client import BridgeError, collect, v1
-from astrabox_sandbox_bridge.failures import rendered, scrub
+from astrabox_sandbox_bridge.failures import config_error, rendered, scrub
 
 from .base import ProviderBase
 
@@ -48,9 +49,11 @@ class IsolatedSessions(ProviderBase):
     async def prepare_isolated_workspace(
         self, sandbox_id: str, *, workspace_dir: str, uid: int, gid: int
     ) -> None:
-        """A directory of the user's own, which nobody else can read, existing or not."""
+        """A directory of the user's own, which nobody else can read, existing or not. A link on
+        the way to it is refused: it would give its user whatever it points to."""
         _absolute(workspace_dir)
         with rendered("isolation", secrets=self.secrets, gone=True):
+            await self._refuse_links(sandbox_id, workspace_dir)
             files = self.client().files
             owner, group = str(uid), str(gid)
             made = await files.make_directory(
@@ -60,6 +63,19 @@ class IsolatedSessions(ProviderBase):
                 await files.set_attributes(
                     sandbox_id, workspace_dir, mode=0o700, owner=owner, group=group
                 )
+
+    async def _refuse_links(self, sandbox_id: str, path: str) -> None:
+        """Looks at every part of a path, from the top."""
+        whole = PurePosixPath(path)
+        for part in (*reversed(whole.parents[:-1]), whole):
+            try:
+                info = await self.client().files.stat(sandbox_id, str(part))
+            except BridgeError as error:
+                if error.reason == "PATH_NOT_FOUND":
+                    return  # what is not there is made, as directories
+                raise
+            if info.type == v1.FILE_TYPE_SYMLINK:
+                raise APIError("INVALID_REQUEST", f"{part} is a symbolic link", 400)
 
     async def open_isolated_session(
         self,
@@ -73,6 +89,8 @@ class IsolatedSessions(ProviderBase):
         extra_writable: list[str] | None = None,
         extra_binds: list[tuple[str, str]] | None = None,
     ) -> SandboxIsolatedSession:
+        if uid is None and gid is not None:
+            raise config_error("a session with a group and no user cannot be opened")
         with rendered("isolation", secrets=self.secrets, gone=True):
             session = await self.client().isolation.open(
                 sandbox_id,
