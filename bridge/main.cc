@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "bridge/base/descriptor_limit.h"
 #include "bridge/server/flags.h"
 #include "bridge/server/local_upstream.h"
 #include "bridge/server/log.h"
@@ -25,7 +26,8 @@ int Fail(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
-  Signals signals;  // before any thread
+  RaiseDescriptorLimit();  // these two before any thread
+  Signals signals;
   absl::StatusOr<Configuration> configuration = ReadConfiguration(argc, argv);
   if (!configuration.ok()) return Fail(configuration.status());
   Log log(configuration->log_level);

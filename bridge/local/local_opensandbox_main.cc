@@ -14,6 +14,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "bridge/base/descriptor_limit.h"
 #include "bridge/local/http/socket.h"
 #include "bridge/local/local_opensandbox.h"
 
@@ -96,6 +97,7 @@ bool ReadFlags(LocalOptions* options) {
 }
 
 int Run() {
+  RaiseDescriptorLimit();
   LocalOptions options;
   if (!ReadFlags(&options)) return 2;
   sigset_t ends;

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <utility>
 
+#include "bridge/base/descriptor_limit.h"
 #include "bridge/local/execd/daemon.h"
 #include "bridge/local/execd/flags.h"
 
@@ -48,6 +49,7 @@ int Run(int argc, char** argv) {
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   sigprocmask(SIG_BLOCK, &ends, nullptr);  // before any thread exists
+  RaiseDescriptorLimit();
   // Output that this program makes belongs to nobody else.
   signal(SIGHUP, SIG_IGN);
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <chrono>
 
 #include "absl/time/clock.h"
+#include "bridge/base/descriptor_limit.h"
 #include "bridge/local/execd/proc_tree.h"
 
 namespace bridge::local::execd {
@@ -47,6 +49,7 @@ struct Prepared {
   int dev_null = -1;
   int report_fd = -1;
   pid_t parent = 0;
+  rlimit descriptors{};
 };
 
 struct Report {
@@ -106,6 +109,7 @@ int RunChild(void* prepared) {
   // After the identity: changing it clears this.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != p.parent) _exit(127);  // it died before that
+  syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &p.descriptors, nullptr);
   syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
   execve(spec.program.c_str(), p.argv.data(), p.env.data());
   FailInChild(p, Step::kExec);
@@ -250,6 +254,7 @@ Processes::SpawnResult Processes::DoSpawn(const SpawnSpec& spec) {
   p.dev_null = open("/dev/null", O_RDWR | O_CLOEXEC);
   p.report_fd = report[1];
   p.parent = getpid();
+  p.descriptors = InheritedDescriptorLimit();
   // No handler of ours may run in the child.
   sigset_t all, old;
   sigfillset(&all);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ namespace {
 
 struct LaunchFlags {
   pid_t parent = 0;
+  std::string descriptors;  // the soft limit of all that runs in the sandbox
   std::vector<std::string> cgroups;
   std::string disk;
   std::string disk_bytes;
@@ -48,6 +50,7 @@ bool ParseFlags(int argc, char** argv, LaunchFlags* flags) {
       return *flags->program != nullptr;
     }
     if (name == "--parent") flags->parent = static_cast<pid_t>(atol(value.c_str()));
+    if (name == "--descriptors") flags->descriptors = value;
     if (name == "--cgroup") flags->cgroups.push_back(value);
     if (name == "--disk") flags->disk = value;
     if (name == "--disk_bytes") flags->disk_bytes = value;
@@ -60,6 +63,13 @@ bool ParseFlags(int argc, char** argv, LaunchFlags* flags) {
 bool DieWithParent(pid_t parent) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Complain("PR_SET_PDEATHSIG");
   return getppid() == parent;  // else it died before we could ask to be told
+}
+
+bool LimitDescriptors(const std::string& soft) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return Complain("RLIMIT_NOFILE");
+  limit.rlim_cur = strtoull(soft.c_str(), nullptr, 10);
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 || Complain("RLIMIT_NOFILE");
 }
 
 bool JoinCgroup(const std::string& dir) {
@@ -131,6 +141,7 @@ int RunLaunchMode(int argc, char** argv) {
     return 2;
   }
   if (flags.parent != 0 && !DieWithParent(flags.parent)) return 1;
+  if (!flags.descriptors.empty() && !LimitDescriptors(flags.descriptors)) return 1;
   for (const std::string& dir : flags.cgroups) {
     if (!JoinCgroup(dir)) return 1;
   }

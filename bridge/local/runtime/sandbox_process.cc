@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "bridge/base/descriptor_limit.h"
 
 namespace bridge::local::runtime {
 namespace {
@@ -114,6 +115,7 @@ std::vector<std::string> CommandLine(const LaunchRequest& request, const Cgroup&
     argv = {"unshare", "--mount", "--propagation", "private", "--"};
   }
   argv.push_back(root.bootstrap);
+  argv.push_back("--descriptors=" + std::to_string(InheritedDescriptorLimit().rlim_cur));
   if (root.die_with_parent) argv.push_back("--parent=" + std::to_string(getpid()));
   if (root.isolation == Isolation::kNone) {
     for (const std::string& dir : cgroup.dirs()) argv.push_back("--cgroup=" + dir);
