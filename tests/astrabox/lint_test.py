@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "frontends" / "astrabox"
 TESTS = ROOT / "tests" / "astrabox"
 FAKES = ROOT / "tests" / "fakes"
+RUNNER = ROOT / "tests" / "runner"
 
 
 def run(*command: str | Path, **environ: str) -> None:
@@ -38,5 +39,5 @@ def test_mypy_finds_nothing(tmp_path: Path) -> None:
         *("mypy", "--config-file", PROJECT / "pyproject.toml", "--cache-dir", tmp_path / "cache"),
         *(PROJECT / "src/astrabox_sandbox_bridge", TESTS / "stand_in/astrabox"),
         *(TESTS / "fake_bridge", TESTS / "conftest.py", *sorted(TESTS.glob("*_test.py"))),
-        MYPYPATH=":".join(map(str, (PROJECT / "src", TESTS / "stand_in", TESTS, FAKES))),
+        MYPYPATH=":".join(map(str, (PROJECT / "src", TESTS / "stand_in", TESTS, FAKES, RUNNER))),
     )

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from epp_host import Plugin
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
 from sdk_host import Sdk, plugin_directory
-from server_process import Server
 
 # Spawn to answered `initialize`, as a share of `node -e 0`: the least that a plugin in Node costs.
 MAX_START_OF_NODE = 0.3
@@ -192,26 +192,22 @@ def measure_memory(name: str, config: dict[str, Any]) -> None:
 
 def main() -> None:
     measure_start()
-    service = Server([os.environ["LOCAL_OPENSANDBOX"], "--listen=127.0.0.1:0"], r"(http://\S+)")
-    bridge = Server(
-        [os.environ["SANDBOX_BRIDGE"], "--listen=127.0.0.1:0", f"--upstream={service.address}"],
-        r"listening on (\S+:\d+)",
-    )
-    home = tempfile.TemporaryDirectory()
-    try:
-        sdk = Sdk(Path(home.name))
+    local = (os.environ["LOCAL_OPENSANDBOX"], "--listen=127.0.0.1:0")
+    front = (os.environ["SANDBOX_BRIDGE"], "--listen=127.0.0.1:0")
+    with (
+        tempfile.TemporaryDirectory() as home,
+        Program(*local, says=OPENSANDBOX_LISTENS) as service,
+        Program(*front, f"--upstream={service.place}", says=BRIDGE_LISTENS) as bridge,
+    ):
+        sdk = Sdk(Path(home))
         assert sdk.providers("install", str(plugin_directory()), "--yes").code == 0
-        os.environ.update(sdk.environment({"ABX_OPENSANDBOX_BASE_URL": service.address}))
-        asyncio.run(measure_create(Service(service.address)))
+        os.environ.update(sdk.environment({"ABX_OPENSANDBOX_BASE_URL": service.place}))
+        asyncio.run(measure_create(Service(service.place)))
         for name, config in (
-            ("own bridge", {"base_url": service.address}),
-            ("remote bridge", {"bridge_address": bridge.address}),
+            ("own bridge", {"base_url": service.place}),
+            ("remote bridge", {"bridge_address": bridge.place}),
         ):
             measure_memory(name, config)
-    finally:
-        bridge.stop()
-        service.stop()
-        home.cleanup()
     sys.exit(1 if failures else 0)
 
 

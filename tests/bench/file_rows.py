@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rows import Cases, Group, Row, Values, rate
-from world import Program, World
+from world import Measured, World
 
 MIB = 1 << 20
 
@@ -62,7 +62,7 @@ def file_memory() -> Group:
     """Most memory that a bridge ever had which did nothing but move files."""
     values: Values = {}
 
-    def peak(w: World, *moves: Callable[[Program], object]) -> float:
+    def peak(w: World, *moves: Callable[[Measured], object]) -> float:
         bridge = w.start_bridge(w.upstream.place)
         try:
             for move in moves:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import statistics
 import subprocess
 import sys
@@ -27,29 +26,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "tests/runner"))
+
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program  # noqa: E402
+
 EVENTS = 10_000
 SIZE = 256 << 20
 REPEATS = 9
 COMMAND = f"seq {EVENTS}"
 FILE = "/tmp/python-bench"
-
-
-@contextmanager
-def program(pattern: str, *command: str | Path) -> Iterator[str]:
-    """A program that says where it listens."""
-    process = subprocess.Popen(
-        [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if found := re.search(pattern, line):
-                yield found[1]
-                return
-        raise SystemExit(f"{command[0]} did not start")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def daemon_of(upstream: str, sandbox_id: str) -> str:
@@ -159,12 +144,12 @@ def both(bin_: Path, *flags: str | Path) -> Iterator[tuple[str, str]]:
     """(URL, address) of a local OpenSandbox and of a bridge in front of it."""
     local, bridge = bin_ / "bridge/local/local_opensandbox", bin_ / "bridge/sandbox_bridge"
     with (
-        program(r"(http://[\d.:]+)", local, "--listen=127.0.0.1:0", *flags) as upstream,
-        program(
-            r"listening on ([\d.]+:\d+)", bridge, f"--upstream={upstream}", "--listen=127.0.0.1:0"
-        ) as address,
+        Program(local, "--listen=127.0.0.1:0", *flags, says=OPENSANDBOX_LISTENS) as upstream,
+        Program(
+            bridge, f"--upstream={upstream.place}", "--listen=127.0.0.1:0", says=BRIDGE_LISTENS
+        ) as front,
     ):
-        yield upstream, address
+        yield upstream.place, front.place
 
 
 def main() -> None:

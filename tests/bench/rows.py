@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from world import Program, World
+from program import BRIDGE_LISTENS, Program
+from world import Measured, World
 
 Cases = dict[str, Callable[[World], float]]
 Values = dict[str, float]
@@ -212,7 +213,7 @@ def _sdk() -> Group:
 
 
 @contextlib.contextmanager
-def _idle_streams(w: World, bridge: Program, streams: int, fidelity: str) -> Iterator[None]:
+def _idle_streams(w: World, bridge: Measured, streams: int, fidelity: str) -> Iterator[None]:
     client = subprocess.Popen(
         [
             w.client_program,
@@ -284,7 +285,7 @@ def _start() -> Group:
     import grpc
 
     def bridge(w: World) -> float:
-        program = Program(w.bridge_command("http://127.0.0.1:1"), r"listening on ([0-9.:]+)")
+        program = Program(*w.bridge_command("http://127.0.0.1:1"), says=BRIDGE_LISTENS)
         try:
             with grpc.insecure_channel(program.place) as channel:
                 channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=10)

@@ -10,50 +10,20 @@ import os
 import re
 import subprocess
 import tempfile
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
+
 KEY = "bench"
 DAEMON_PORT = 44772
 
 
-class Program:
-    """A program that says on its output where it listens."""
-
-    def __init__(self, command: list[str | Path], pattern: str, env: dict[str, str] | None = None):
-        self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=env,
-        )
-        self.place = self._find(pattern)
-        # Nobody reads the rest, but a full pipe would stop the program.
-        threading.Thread(target=self._drain, daemon=True).start()
-
-    def _find(self, pattern: str) -> str:
-        assert self.process.stdout is not None
-        seen = []
-        for line in self.process.stdout:
-            seen.append(line.decode(errors="replace"))
-            if found := re.search(pattern, seen[-1]):
-                return found[1]
-        raise RuntimeError("a program did not start:\n" + "".join(seen))
-
-    def _drain(self) -> None:
-        assert self.process.stdout is not None
-        while self.process.stdout.read1(1 << 16):
-            pass
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
+class Measured(Program):
+    """A program that tells what it costs."""
 
     def status(self, field: str) -> int:
         """A number of /proc/PID/status: VmRSS and VmHWM in KiB, Threads."""
@@ -61,14 +31,6 @@ class Program:
         found = re.search(rf"^{field}:\s+(\d+)", text, re.M)
         assert found
         return int(found[1])
-
-    def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def _environment() -> dict[str, str]:
@@ -94,15 +56,15 @@ class World:
                 "--listen=127.0.0.1:0",
                 f"--api_key_file={key_file}",
             ],
-            r"^(http://\S+)",
+            OPENSANDBOX_LISTENS,
         )
         self.bridge = self.start_bridge(self.upstream.place)
         self.sandbox, self.daemon_url, self.daemon_headers = self._make_sandbox()
         self.static_url = self._start_nginx()
         self.static_bridge = self.start_bridge(self.static_url)
 
-    def _start(self, command: list[str | Path], pattern: str) -> Program:
-        program = Program(command, pattern, _environment())
+    def _start(self, command: list[str | Path], says: str) -> Measured:
+        program = Measured(*command, says=says, environment=_environment())
         self._stack.callback(program.stop)
         return program
 
@@ -113,8 +75,8 @@ class World:
             "--listen=127.0.0.1:0",
         ]
 
-    def start_bridge(self, upstream: str) -> Program:
-        return self._start(self.bridge_command(upstream), r"listening on ([0-9.:]+)")
+    def start_bridge(self, upstream: str) -> Measured:
+        return self._start(self.bridge_command(upstream), BRIDGE_LISTENS)
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """One request to the local OpenSandbox."""
@@ -195,7 +157,7 @@ http {{
             raise RuntimeError(f"{words[0]}: {sample['failures']} failed: {sample['first_failure']}")
         return sample
 
-    def through(self, what: str, *words: str, bridge: Program | None = None, **more: Any) -> Any:
+    def through(self, what: str, *words: str, bridge: Measured | None = None, **more: Any) -> Any:
         address = (bridge or self.bridge).place
         return self.client(what, f"--bridge={address}", f"--sandbox={self.sandbox}", *words, **more)
 

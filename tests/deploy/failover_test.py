@@ -10,12 +10,12 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import bridge_client as client
 import grpc
 import pytest
-from programs import Bridge, OpenSandbox, eventually
+from program import eventually
+from programs import Bridge, OpenSandbox
 
 LINES = 40
 COMMAND = f"for i in $(seq {LINES}); do echo line $i; sleep 0.1; done; exit 7"
@@ -26,29 +26,26 @@ HEEDS_HEALTH = json.dumps({"loadBalancingConfig": [{"round_robin": {}}],
 
 
 @pytest.fixture(scope="module")
-def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    opensandbox = OpenSandbox(tmp_path_factory.mktemp("upstream") / "log")
-    yield opensandbox.url
-    opensandbox.stop()
+def upstream() -> Iterator[str]:
+    with OpenSandbox() as opensandbox:
+        yield opensandbox.place
 
 
 class Replicas:
     """Two of them, as good as one another."""
 
-    def __init__(self, folder: Path, upstream: str) -> None:
-        self._folder, self._upstream, self._count = folder, upstream, 0
+    def __init__(self, upstream: str) -> None:
+        self._upstream = upstream
         self.access = client.Access()
         self.bridges = [self.start(), self.start()]
 
     def start(self, listen: str = "127.0.0.1:0") -> Bridge:
-        self._count += 1
-        return Bridge(self._folder / f"log{self._count}", self._upstream, "--drain_delay=500ms",
-                      "--grace=500ms", listen=listen)
+        return Bridge(self._upstream, "--drain_delay=500ms", "--grace=500ms", listen=listen)
 
     def in_turn(self) -> Callable[[], grpc.Channel]:
         """The first one, and for ever after the other."""
         first, other = self.bridges
-        targets = itertools.chain([first.address], itertools.repeat(other.address))
+        targets = itertools.chain([first.place], itertools.repeat(other.place))
         lock = threading.Lock()
 
         def connect() -> grpc.Channel:
@@ -58,15 +55,15 @@ class Replicas:
 
 
 @pytest.fixture
-def replicas(upstream: str, tmp_path: Path) -> Iterator[Replicas]:
-    replicas = Replicas(tmp_path, upstream)
+def replicas(upstream: str) -> Iterator[Replicas]:
+    replicas = Replicas(upstream)
     yield replicas
     for bridge in replicas.bridges:
         bridge.kill()
 
 
 def create(replicas: Replicas) -> str:
-    with replicas.access.channel(replicas.bridges[1].address) as channel:
+    with replicas.access.channel(replicas.bridges[1].place) as channel:
         return client.create_sandbox(channel)
 
 
@@ -89,7 +86,7 @@ def test_an_exec_goes_on_at_its_byte_on_the_other_replica(replicas: Replicas, ho
 
 def test_a_rolling_restart_loses_no_unary_call(replicas: Replicas) -> None:
     """Old channels that heed health, and channels that are new each time."""
-    target = "ipv4:" + ",".join(bridge.address for bridge in replicas.bridges)
+    target = "ipv4:" + ",".join(bridge.place for bridge in replicas.bridges)
 
     def connect() -> grpc.Channel:
         return replicas.access.channel(target, **{
@@ -106,10 +103,10 @@ def test_a_rolling_restart_loses_no_unary_call(replicas: Replicas) -> None:
             done = load.done
             eventually(lambda done=done: load.done > done + 50, "calls go through")
             assert old.stop() == 0
-            replicas.bridges[number] = replicas.start(listen=old.address)
+            replicas.bridges[number] = replicas.start(listen=old.place)
             # As a deployment that waits until the new one is ready, and callers have found it: so
             # many calls take over two seconds, a multiple of what a channel waits.
-            with replicas.access.channel(old.address) as channel:
+            with replicas.access.channel(old.place) as channel:
                 client.server_version(channel)
             done = load.done
             eventually(lambda done=done: load.done > done + 2000, "calls go through")

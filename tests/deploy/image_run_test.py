@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from layout import read_layout
-from programs import LISTENING, SECONDS, OpenSandbox, eventually, sbx
+from program import BRIDGE_LISTENS, PATIENCE_SECONDS, eventually
+from programs import OpenSandbox, sbx
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +26,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def upstream() -> Iterator[str]:
     """URL of a local OpenSandbox."""
-    opensandbox = OpenSandbox(tmp_path_factory.mktemp("upstream") / "log")
-    yield opensandbox.url
-    opensandbox.stop()
+    with OpenSandbox() as opensandbox:
+        yield opensandbox.place
 
 
 class Contained:
@@ -47,9 +47,9 @@ class Contained:
                 preexec_fn=lambda: os.dup2(1, 3))
 
     def address(self) -> str:
-        eventually(lambda: LISTENING.search(self.log.read_text()) is not None
+        eventually(lambda: re.search(BRIDGE_LISTENS, self.log.read_text()) is not None
                    or self.process.poll() is not None, "it listens")
-        found = LISTENING.search(self.log.read_text())
+        found = re.search(BRIDGE_LISTENS, self.log.read_text())
         assert found is not None, self.log.read_text()
         return found.group(1)
 
@@ -76,7 +76,7 @@ def test_it_serves_from_a_read_only_root(root: Path, upstream: str, tmp_path: Pa
         assert echoed.stdout == b"\0binary\n"
         assert sbx(address, "rm", sandbox).returncode == 0
         bridge.signal(signal.SIGTERM)
-        assert bridge.process.wait(SECONDS) == 0, bridge.log.read_text()
+        assert bridge.process.wait(PATIENCE_SECONDS) == 0, bridge.log.read_text()
     finally:
         bridge.process.kill()
         bridge.process.wait()
@@ -93,6 +93,6 @@ def test_a_start_that_fails_says_why(root: Path, tmp_path: Path, flags: list[str
                                      says: str) -> None:
     """DEP-05, in the container: exit code 1 and one line."""
     bridge = Contained(root, tmp_path / "log", *flags)
-    assert bridge.process.wait(SECONDS) == 1
+    assert bridge.process.wait(PATIENCE_SECONDS) == 1
     lines = [line for line in bridge.log.read_text().splitlines() if "sandbox_bridge:" in line]
     assert len(lines) == 1 and says in lines[0], bridge.log.read_text()

@@ -6,36 +6,31 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from programs import Bridge, sbx
 
 MONITORING = Path("deploy/kubernetes/components/monitoring")
-ADMIN = re.compile(r'msg="admin server on ([^" ]+)"')
 # Of PromQL.
 WORDS = {"absent", "by", "count", "histogram_quantile", "increase", "max", "rate", "sum"}
 
 
 @pytest.fixture(scope="module")
-def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+def metrics() -> dict[str, set[str]]:
     """Name of a metric -> its labels, of a bridge that has answered and refused a call."""
-    bridge = Bridge(tmp_path_factory.mktemp("bridge") / "log", "http://127.0.0.1:1",
-                    "--admin_listen=127.0.0.1:0")
-    assert sbx(bridge.address, "ls").returncode != 0
-    found = ADMIN.search(bridge.log.read_text())
-    assert found is not None
-    with urllib.request.urlopen(f"http://{found.group(1)}/metrics", timeout=30) as answer:
-        lines = answer.read().decode().splitlines()
+    with Bridge("http://127.0.0.1:1", "--admin_listen=127.0.0.1:0") as bridge:
+        assert sbx(bridge.place, "ls").returncode != 0
+        admin = bridge.find(r'msg="admin server on ([^" ]+)"')
+        with urllib.request.urlopen(f"http://{admin}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
     out: dict[str, set[str]] = {}
     for line in lines:
         match = re.match(r"([a-z_]+)(?:\{(.*)\})? ", line)
         if match and not line.startswith("#"):
             labels = set(re.findall(r'(\w+)="', match.group(2) or ""))
             out.setdefault(match.group(1), set()).update(labels)
-    yield out
-    bridge.stop()
+    return out
 
 
 def expressions() -> list[str]:

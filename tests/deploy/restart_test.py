@@ -10,19 +10,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import bridge_client as client
 import grpc
 import pytest
-from programs import SECONDS, Bridge, OpenSandbox, eventually, sbx
+from program import PATIENCE_SECONDS, eventually
+from programs import Bridge, OpenSandbox, sbx
 
 
 @pytest.fixture(scope="module")
-def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    opensandbox = OpenSandbox(tmp_path_factory.mktemp("upstream") / "log")
-    yield opensandbox.url
-    opensandbox.stop()
+def upstream() -> Iterator[str]:
+    with OpenSandbox() as opensandbox:
+        yield opensandbox.place
 
 
 def listed(address: str, label: str) -> list[str]:
@@ -36,55 +35,54 @@ def listed(address: str, label: str) -> list[str]:
 
 
 @pytest.mark.parametrize("milliseconds", [0, 2, 5, 10, 20, 50, 100, 200])
-def test_a_create_is_interrupted_and_repeated(upstream: str, tmp_path: Path,
-                                              milliseconds: int) -> None:
+def test_a_create_is_interrupted_and_repeated(upstream: str, milliseconds: int) -> None:
     """Never a second sandbox of one request id, whenever the first bridge died."""
     label, request = f"at=ms{milliseconds}", f"request-{milliseconds}"
     create = ("create", "--ttl=10m", "--label", label, "--request-id", request)
-    first = Bridge(tmp_path / "first", upstream)
+    first = Bridge(upstream)
     with subprocess.Popen([os.environ["SBX_BINARY"], *create], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env={"SANDBOX_BRIDGE_ADDRESS": first.address}) as caller:
+                          env={"SANDBOX_BRIDGE_ADDRESS": first.place}) as caller:
         time.sleep(milliseconds / 1000)
         first.kill()
-        made, _ = caller.communicate(timeout=SECONDS)
+        made, _ = caller.communicate(timeout=PATIENCE_SECONDS)
 
-    second = Bridge(tmp_path / "second", upstream)
+    second = Bridge(upstream)
     try:
-        again = sbx(second.address, *create)
+        again = sbx(second.place, *create)
         assert again.returncode == 0, again.stderr.decode()
         sandbox = again.stdout.decode().strip()
         if made:
             assert made.decode().strip() == sandbox
-        assert listed(second.address, label) == [sandbox]
-        assert sbx(second.address, "rm", sandbox).returncode == 0
-        assert listed(second.address, label) == []
+        assert listed(second.place, label) == [sandbox]
+        assert sbx(second.place, "rm", sandbox).returncode == 0
+        assert listed(second.place, label) == []
         assert second.stop() == 0
     finally:
         second.kill()
 
 
-def test_the_next_bridge_knows_every_sandbox_at_once(upstream: str, tmp_path: Path) -> None:
+def test_the_next_bridge_knows_every_sandbox_at_once(upstream: str) -> None:
     """Also one in which the first was running a command when it died."""
-    first = Bridge(tmp_path / "first", upstream)
-    made = sbx(first.address, "create", "--ttl=10m", "--label", "who=next")
+    first = Bridge(upstream)
+    made = sbx(first.place, "create", "--ttl=10m", "--label", "who=next")
     sandbox = made.stdout.decode().strip()
     with subprocess.Popen([os.environ["SBX_BINARY"], "exec", sandbox, "-c",
                            "echo up; sleep 58001"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env={"SANDBOX_BRIDGE_ADDRESS": first.address}) as caller:
+                          env={"SANDBOX_BRIDGE_ADDRESS": first.place}) as caller:
         assert caller.stdout is not None
         assert caller.stdout.readline() == b"up\n"
         first.kill()
-        caller.communicate(timeout=SECONDS)
+        caller.communicate(timeout=PATIENCE_SECONDS)
         assert caller.returncode != 0
 
-    second = Bridge(tmp_path / "second", upstream)
+    second = Bridge(upstream)
     try:
-        assert listed(second.address, "who=next") == [sandbox]
-        ran = sbx(second.address, "exec", sandbox, "--", "echo", "still here")
+        assert listed(second.place, "who=next") == [sandbox]
+        ran = sbx(second.place, "exec", sandbox, "--", "echo", "still here")
         assert (ran.returncode, ran.stdout) == (0, b"still here\n")
-        assert sbx(second.address, "rm", sandbox).returncode == 0
+        assert sbx(second.place, "rm", sandbox).returncode == 0
         left = ["pgrep", "-f", "[s]leep 58001"]
         eventually(lambda: subprocess.run(left, capture_output=True, check=False).returncode != 0,
                    "its processes are gone with the sandbox")
@@ -106,9 +104,9 @@ def end(request: pytest.FixtureRequest) -> Callable[[Bridge], object]:
 
 
 @pytest.fixture
-def pair(upstream: str, tmp_path: Path) -> Iterator[tuple[Bridge, Bridge]]:
+def pair(upstream: str) -> Iterator[tuple[Bridge, Bridge]]:
     """One that is to go, and the next one."""
-    bridges = [Bridge(tmp_path / name, upstream, *SHORT_GRACE) for name in ("first", "second")]
+    bridges = [Bridge(upstream, *SHORT_GRACE) for _ in range(2)]
     yield bridges[0], bridges[1]
     for bridge in bridges:
         bridge.kill()
@@ -116,7 +114,7 @@ def pair(upstream: str, tmp_path: Path) -> Iterator[tuple[Bridge, Bridge]]:
 
 def run(channel: grpc.Channel, sandbox: str, shell: str) -> bytes:
     ran = client.execs_grpc.ExecServiceStub(channel).Run(client.execs.RunRequest(
-        sandbox_id=sandbox, spec=client.execs.ExecSpec(shell=shell)), timeout=SECONDS)
+        sandbox_id=sandbox, spec=client.execs.ExecSpec(shell=shell)), timeout=PATIENCE_SECONDS)
     assert ran.outcome.exit_code == 0, ran
     return bytes(ran.stdout)
 
@@ -128,7 +126,7 @@ def upload(sandbox: str, chunks: int, over: threading.Event | None = None) -> It
         sandbox_id=sandbox, options=options, size_bytes=chunks * len(CHUNK)))
     for number in range(chunks):
         if over is not None and number == chunks - 1:
-            over.wait(SECONDS)
+            over.wait(PATIENCE_SECONDS)
         yield client.files.WriteFileChunk(data=CHUNK)
 
 
@@ -136,8 +134,8 @@ def test_an_upload_is_cut_and_repeated(pair: tuple[Bridge, Bridge],
                                        end: Callable[[Bridge], object]) -> None:
     """What was there stays, nothing else is left, and the repeat is whole."""
     over = threading.Event()
-    with client.Access().channel(pair[0].address) as one, \
-            client.Access().channel(pair[1].address) as other:
+    with client.Access().channel(pair[0].place) as one, \
+            client.Access().channel(pair[1].place) as other:
         sandbox = client.create_sandbox(one)
         run(one, sandbox, f"mkdir {FOLDER}; echo old > {FOLDER}/f")
         call = client.files_grpc.FileServiceStub(one).WriteFile.future(upload(sandbox, 8, over))
@@ -150,11 +148,11 @@ def test_an_upload_is_cut_and_repeated(pair: tuple[Bridge, Bridge],
                    "nothing is left of it")
         assert run(other, sandbox, f"cat {FOLDER}/f") == b"old\n"
         again = client.files_grpc.FileServiceStub(other).WriteFile(upload(sandbox, 8),
-                                                                   timeout=SECONDS)
+                                                                   timeout=PATIENCE_SECONDS)
         assert again.size_bytes == 8 * len(CHUNK)
         sums = run(other, sandbox, f"sha256sum < {FOLDER}/f; ls -A {FOLDER}").split()
         assert sums == [again.sha256.encode(), b"-", b"f"]
-        assert sbx(pair[1].address, "rm", sandbox).returncode == 0
+        assert sbx(pair[1].place, "rm", sandbox).returncode == 0
 
 
 class Attached:
@@ -170,7 +168,7 @@ class Attached:
             attach=client.processes.AttachProcessRequest.Attach(
                 sandbox_id=sandbox, process_id=process, offset=offset, takeover=True)))
         self._events = client.processes_grpc.ProcessServiceStub(channel).AttachProcess(
-            iter(self._input.get, None), timeout=SECONDS)
+            iter(self._input.get, None), timeout=PATIENCE_SECONDS)
 
     def write(self, data: bytes) -> None:
         stdin = client.processes.AttachProcessRequest.Stdin(offset=self._sent, data=data)
@@ -199,12 +197,12 @@ class Attached:
 
 def test_an_attached_process_goes_on_over_the_next_bridge(
         pair: tuple[Bridge, Bridge], end: Callable[[Bridge], object]) -> None:
-    with client.Access().channel(pair[0].address) as one, \
-            client.Access().channel(pair[1].address) as other:
+    with client.Access().channel(pair[0].place) as one, \
+            client.Access().channel(pair[1].place) as other:
         sandbox = client.create_sandbox(one)
         spec = client.processes.ProcessSpec(shell="echo ready; cat; exit 3")
         started = client.processes_grpc.ProcessServiceStub(one).StartProcess(
-            client.processes.StartProcessRequest(sandbox_id=sandbox, spec=spec), timeout=SECONDS)
+            client.processes.StartProcessRequest(sandbox_id=sandbox, spec=spec), timeout=PATIENCE_SECONDS)
         held = Attached(one, sandbox, started.process_id, 0)
         held.write(b"one\n")
         held.read(b"ready\none\n")
@@ -221,4 +219,4 @@ def test_an_attached_process_goes_on_over_the_next_bridge(
         again.read()
         assert (again.output, again.exit_code) == (b"two\n", 3)
         again.close()
-        assert sbx(pair[1].address, "rm", sandbox).returncode == 0
+        assert sbx(pair[1].place, "rm", sandbox).returncode == 0

@@ -9,72 +9,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-LISTENING = re.compile(r'msg="listening on ([^" ]+)"')
-# Sanitizer builds on a busy machine are slow; nothing here waits this long when all is well.
-PATIENCE_SECONDS = 60.0
+from program import BRIDGE_LISTENS, PATIENCE_SECONDS, Program
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Waits until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
-@dataclass
-class Bridge:
-    """A running sandbox_bridge."""
-
-    process: subprocess.Popen[bytes]
-    address: str
-    log: Path
-
-    def stop(self) -> int:
-        """SIGTERM; the exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE_SECONDS)
-
-
-def start_bridge(log: Path, *flags: str) -> Bridge:
-    command = [os.environ["SANDBOX_BRIDGE_BINARY"], "--upstream=local", "--listen=127.0.0.1:0",
-               *flags]
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr,
-                                   start_new_session=True)
-    try:
-        def listening() -> bool:
-            assert process.poll() is None, log.read_text(encoding="utf-8")
-            return LISTENING.search(log.read_text(encoding="utf-8")) is not None
-
-        eventually(listening, "the bridge listens")
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    found = LISTENING.search(log.read_text(encoding="utf-8"))
-    assert found is not None
-    return Bridge(process, found.group(1), log)
+def start_bridge(*flags: str) -> Program:
+    """In a session of its own: what is left of that can be counted."""
+    return Program(os.environ["SANDBOX_BRIDGE_BINARY"], "--upstream=local", "--listen=127.0.0.1:0",
+                   *flags, says=BRIDGE_LISTENS, own_session=True)
 
 
 @pytest.fixture(scope="module")
-def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    running = start_bridge(tmp_path_factory.mktemp("bridge") / "log")
+def bridge() -> Iterator[Program]:
+    running = start_bridge()
     yield running
-    code = running.stop()
-    assert code == 0, running.log.read_text(encoding="utf-8")
+    assert running.stop() == 0, running.log
 
 
 class Sbx:
@@ -113,8 +66,8 @@ class Sbx:
 
 
 @pytest.fixture
-def sbx(bridge: Bridge) -> Sbx:
-    return Sbx(bridge.address)
+def sbx(bridge: Program) -> Sbx:
+    return Sbx(bridge.place)
 
 
 @pytest.fixture

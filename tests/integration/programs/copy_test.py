@@ -15,7 +15,8 @@ import termios
 from pathlib import Path
 
 import pytest
-from conftest import Sbx, eventually
+from conftest import Sbx
+from program import eventually
 
 RANDOM = os.urandom(3_000_003)
 

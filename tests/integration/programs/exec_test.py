@@ -11,7 +11,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import Sbx, eventually
+from conftest import Sbx
+from program import eventually
 
 
 def running(sbx: Sbx, sandbox: str, marker: str) -> bool:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from pathlib import Path
 
-from conftest import Bridge, Sbx, eventually, start_bridge
+from conftest import Sbx, start_bridge
+from program import eventually
 
 
 def ids(sbx: Sbx, *filters: str) -> list[str]:
@@ -84,16 +84,16 @@ def test_doctor_is_content(sbx: Sbx) -> None:
     assert report["server"]["upstream"]["kind"] == "local"
 
 
-def test_the_bridge_ends_in_order_and_takes_everything_along(tmp_path: Path) -> None:
-    bridge: Bridge = start_bridge(tmp_path / "log")
+def test_the_bridge_ends_in_order_and_takes_everything_along() -> None:
+    bridge = start_bridge()
     try:
-        sbx = Sbx(bridge.address)
+        sbx = Sbx(bridge.place)
         sandbox_id = sbx.text("create").strip()
         sbx.text("exec", "-d", sandbox_id, "--", "sleep", "57001")
     finally:
         code = bridge.stop()
-    assert code == 0, bridge.log.read_text(encoding="utf-8")
-    session = ["pgrep", "-s", str(bridge.process.pid)]
+    assert code == 0, bridge.log
+    session = ["pgrep", "-s", str(bridge.pid)]
     assert subprocess.run(session, capture_output=True, check=False).stdout == b""
     left = ["pgrep", "-f", "[s]leep 57001"]
     eventually(lambda: subprocess.run(left, capture_output=True, check=False).returncode != 0,

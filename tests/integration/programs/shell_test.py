@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Bridge, Sbx, eventually
+from conftest import Sbx
+from program import Program, eventually
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 PATIENCE_SECONDS = 40.0
@@ -233,8 +234,8 @@ def test_there_must_be_a_terminal(sbx: Sbx, sandbox: str) -> None:
     assert b"sbx exec" in ran.stderr
 
 
-def test_the_bridge_is_not_there(bridge: Bridge, shell: Any) -> None:
-    assert bridge.address
+def test_the_bridge_is_not_there(bridge: Program, shell: Any) -> None:
+    assert bridge.place
     terminal = shell("--bridge", "127.0.0.1:1", "sb-1", prompt="")
     assert terminal.wait() == 125
     assert "BRIDGE_UNREACHABLE" in terminal.screen and terminal.restored()

@@ -18,8 +18,8 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 
 from epp_host import Plugin
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
 from sdk_host import Sdk, plugin_directory
-from server_process import Server
 
 # Of the server that runs already (tests/integration/opensandbox), else of the local one.
 RUNNING = os.environ.get("OPENSANDBOX_URL")
@@ -43,18 +43,18 @@ def opensandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield RUNNING
         return
     argv = [program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0"]
-    server = Server(argv, r"(http://\S+)", {"LOCAL_OPENSANDBOX_API_KEY": API_KEY})
-    yield server.address
-    server.stop()
+    environment = {**os.environ, "LOCAL_OPENSANDBOX_API_KEY": API_KEY}
+    with Program(*argv, says=OPENSANDBOX_LISTENS, environment=environment) as server:
+        yield server.place
 
 
 @pytest.fixture(scope="session")
 def bridge(opensandbox: str) -> Iterator[str]:
     """Address of a bridge in front of it."""
     argv = [program("SANDBOX_BRIDGE"), "--listen=127.0.0.1:0", f"--upstream={opensandbox}"]
-    server = Server(argv, r"listening on (\S+:\d+)", {"SANDBOX_BRIDGE_API_KEY": API_KEY})
-    yield server.address
-    server.stop()
+    environment = {**os.environ, "SANDBOX_BRIDGE_API_KEY": API_KEY}
+    with Program(*argv, says=BRIDGE_LISTENS, environment=environment) as server:
+        yield server.place
 
 
 @pytest.fixture(scope="session", params=["own", "remote"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Spawn, program
 from epp_host import Plugin
-from server_process import Server
+from program import OPENSANDBOX_LISTENS, Program
 
 Faulty = Callable[[str], Plugin]
 
@@ -17,14 +17,14 @@ Faulty = Callable[[str], Plugin]
 @pytest.fixture
 def faulty(spawn: Spawn, tmp_path: Path) -> Iterator[Faulty]:
     """Plugins of OpenSandboxes with a fault plan."""
-    servers: list[Server] = []
+    servers: list[Program] = []
 
     def start(plan: str) -> Plugin:
         file = tmp_path / f"plan{len(servers)}"
         file.write_text(plan)
         argv = [program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0", f"--fault_plan_file={file}"]
-        servers.append(Server(argv, r"(http://\S+)"))
-        return spawn({"base_url": servers[-1].address})
+        servers.append(Program(*argv, says=OPENSANDBOX_LISTENS))
+        return spawn({"base_url": servers[-1].place})
 
     yield start
     for server in servers:

@@ -12,7 +12,7 @@ import pytest_asyncio
 from astrabox_sandbox_bridge.client import BridgeClient, Options, v1
 from conftest import program
 from epp_host import Plugin
-from server_process import Server
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,19 +30,18 @@ for i in range({COUNT}): open(f"{FLAT}/{{i:060d}}", "w").close()
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[tuple[Server, Server]]:
-    local = Server([program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0"], r"(http://\S+)")
-    argv = [program("SANDBOX_BRIDGE"), "--listen=127.0.0.1:0", f"--upstream={local.address}"]
-    bridge = Server(argv, r"listening on (\S+:\d+)")
-    yield local, bridge
-    bridge.stop()
-    local.stop()
+def servers() -> Iterator[tuple[Program, Program]]:
+    argv = [program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0"]
+    with Program(*argv, says=OPENSANDBOX_LISTENS) as local:
+        argv = [program("SANDBOX_BRIDGE"), "--listen=127.0.0.1:0", f"--upstream={local.place}"]
+        with Program(*argv, says=BRIDGE_LISTENS) as bridge:
+            yield local, bridge
 
 
 @pytest.fixture(scope="module")
-def plugin(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
+def plugin(servers: tuple[Program, Program], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
     plugin = Plugin(program("PROVIDER"), str(tmp_path_factory.mktemp("data")))
-    plugin.initialize({"base_url": servers[0].address})
+    plugin.initialize({"base_url": servers[0].place})
     yield plugin
     plugin.close()
 
@@ -57,8 +56,8 @@ def sandbox_id(plugin: Plugin) -> Iterator[str]:
 
 
 @pytest_asyncio.fixture
-async def client(servers: tuple[Server, Server]) -> AsyncIterator[BridgeClient]:
-    async with BridgeClient(Options(servers[1].address)) as client:
+async def client(servers: tuple[Program, Program]) -> AsyncIterator[BridgeClient]:
+    async with BridgeClient(Options(servers[1].place)) as client:
         yield client
 
 
@@ -87,7 +86,7 @@ async def test_the_plugin_says_that_no_line_holds_it(plugin: Plugin, sandbox_id:
 @pytest.mark.parametrize(("path", "depth", "extra"), [(FLAT, 1, 0), ("/tmp/huge", 3, 1)])
 async def test_the_bridge_lists_all_of_it(
     client: BridgeClient,
-    servers: tuple[Server, Server],
+    servers: tuple[Program, Program],
     sandbox_id: str,
     path: str,
     depth: int,

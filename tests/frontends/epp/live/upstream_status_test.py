@@ -20,7 +20,7 @@ from astrabox_sandbox_bridge.client import (
 from conftest import Spawn, program
 from epp_host import Plugin
 from error_table import answers
-from server_process import Server
+from program import BRIDGE_LISTENS, Program
 from status_server import ID, STATUSES, StatusServer
 
 pytestmark = pytest.mark.asyncio
@@ -36,10 +36,9 @@ def upstream() -> Iterator[StatusServer]:
 @pytest.fixture(scope="module")
 def address(upstream: StatusServer) -> Iterator[str]:
     """A bridge in front of it."""
-    argv = [program("SANDBOX_BRIDGE"), "--listen=127.0.0.1:0"]
-    server = Server([*argv, f"--upstream=http://{upstream.address}"], r"listening on (\S+:\d+)")
-    yield server.address
-    server.stop()
+    argv = [program("SANDBOX_BRIDGE"), "--listen=127.0.0.1:0", f"--upstream=http://{upstream.address}"]
+    with Program(*argv, says=BRIDGE_LISTENS) as server:
+        yield server.place
 
 
 @pytest_asyncio.fixture
