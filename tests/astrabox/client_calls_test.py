@@ -27,27 +27,16 @@ from astrabox_sandbox_bridge.client import (
     v1,
 )
 
+from conftest import bridge_failure as failure
 from fake_bridge import FakeBridge, Upstream
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def client(bridge: FakeBridge) -> AsyncIterator[BridgeClient]:
-    async with BridgeClient(Options(bridge.address)) as client:
-        yield client
-
-
-@pytest_asyncio.fixture
 async def box(client: BridgeClient) -> str:
     made = await client.sandboxes.create(v1.SandboxSpec(image="i"))
     return made.sandbox.sandbox_id
-
-
-async def failure(work: Any) -> BridgeError:
-    with pytest.raises(BridgeError) as caught:
-        await work
-    return caught.value
 
 
 async def test_lists_page_by_page_without_doubles(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest_asyncio
 from astrabox_sandbox_bridge.client import (
     BRIDGE_UNREACHABLE,
     BridgeClient,
-    BridgeError,
     Options,
     collect,
     command,
@@ -26,6 +24,7 @@ from astrabox_sandbox_bridge.client import (
 )
 from astrabox_sandbox_bridge.client.connection import target_of
 
+from conftest import bridge_failure as failure
 from fake_bridge import FakeBridge, Upstream
 from fake_bridge.errors import CODES
 
@@ -33,21 +32,9 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def client(bridge: FakeBridge) -> AsyncIterator[BridgeClient]:
-    async with BridgeClient(Options(bridge.address)) as client:
-        yield client
-
-
-@pytest_asyncio.fixture
 async def box(client: BridgeClient) -> str:
     made = await client.sandboxes.create(v1.SandboxSpec(image="i"))
     return made.sandbox.sandbox_id
-
-
-async def failure(work: Any) -> BridgeError:
-    with pytest.raises(BridgeError) as caught:
-        await work
-    return caught.value
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ if importlib.util.find_spec("astrabox") is None:
     sys.path.append(str(_HERE / "stand_in"))
 sys.path.append(str(_HERE))
 
+from astrabox.common.utils.errors import APIError  # noqa: E402
 from astrabox.seams.sandbox import (  # noqa: E402
     SandboxCreateSpec,
     set_sandbox_installation_loader,
 )
+from astrabox_sandbox_bridge.client import BridgeClient, BridgeError, Options  # noqa: E402
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider  # noqa: E402
 
 from fake_bridge import FakeBridge, Upstream  # noqa: E402
@@ -92,6 +94,25 @@ async def provider(make_provider: Providers) -> SandboxBridgeProvider:
     return make_provider()
 
 
+@pytest_asyncio.fixture
+async def client(bridge: FakeBridge) -> AsyncIterator[BridgeClient]:
+    """A plain client of the fake bridge."""
+    async with BridgeClient(Options(bridge.address)) as client:
+        yield client
+
+
+async def bridge_failure(work: Awaitable[Any]) -> BridgeError:
+    with pytest.raises(BridgeError) as caught:
+        await work
+    return caught.value
+
+
+async def api_failure(work: Awaitable[Any]) -> APIError:
+    with pytest.raises(APIError) as caught:
+        await work
+    return caught.value
+
+
 @pytest.fixture
 def make_spec() -> Callable[..., SandboxCreateSpec]:
     def make(**fields: Any) -> SandboxCreateSpec:
@@ -129,6 +150,12 @@ async def live(real: RealBridge, make_provider: Providers) -> AsyncIterator[Sand
     page = await provider.list_sandboxes(page_size=200)
     for box in page.items:
         await provider.kill(box.sandbox_id)
+
+
+@pytest_asyncio.fixture
+async def box(provider: SandboxBridgeProvider, make_spec: Specs) -> str:
+    """A sandbox that the provider has made on the fake bridge."""
+    return (await provider.create_sandbox(make_spec())).sandbox_id
 
 
 @pytest.fixture

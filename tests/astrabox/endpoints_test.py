@@ -8,28 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxCreateSpec
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
 
 from conftest import Providers
+from conftest import api_failure as failure
 from fake_bridge import FakeBridge, Upstream
 
 pytestmark = pytest.mark.asyncio
 
 Specs = Callable[..., SandboxCreateSpec]
-
-
-@pytest_asyncio.fixture
-async def box(provider: SandboxBridgeProvider, make_spec: Specs) -> str:
-    return (await provider.create_sandbox(make_spec())).sandbox_id
-
-
-async def failure(work: Any) -> APIError:
-    with pytest.raises(APIError) as caught:
-        await work
-    return caught.value
 
 
 # --- addresses ------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from astrabox.common.utils.errors import APIError
 from astrabox.seams.sandbox import SandboxCreateSpec
 from astrabox_sandbox_bridge.client import v1
@@ -21,11 +20,6 @@ from fake_bridge import FakeBridge, Upstream
 pytestmark = pytest.mark.asyncio
 
 Specs = Callable[..., SandboxCreateSpec]
-
-
-@pytest_asyncio.fixture
-async def box(provider: SandboxBridgeProvider, make_spec: Specs) -> str:
-    return (await provider.create_sandbox(make_spec())).sandbox_id
 
 
 async def _open(provider: SandboxBridgeProvider, box: str, source: str = "/w/1") -> str:
