@@ -23,6 +23,7 @@ class TempFolder {
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }
 
+  const std::string& root() const { return path_; }
   std::string path(std::string_view name) const { return path_ + "/" + std::string(name); }
 
   // Puts `content` there as a careful administrator does: by renaming.

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "tests/local/execd/daemon_fixture.h"
+#include "tests/local/execd/folder_fixture.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -95,15 +95,9 @@ TEST(Daemon, BadHosts) {
   EXPECT_THAT(ask("Host: [::1]:80\r\n"), StartsWith("HTTP/1.1 200 OK"));
 }
 
-class FilesOverHttp : public testing::Test {
+class FilesOverHttp : public FolderTest {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/daemon_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-    chmod(root_.c_str(), 0777);
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
+  void SetUp() override { chmod(root_.c_str(), 0777); }
   http::Response Upload(const std::string& prefix, const std::string& path) {
     return caller_.Call(
         "POST", prefix + "/files/upload",
@@ -114,7 +108,6 @@ class FilesOverHttp : public testing::Test {
             "--b\r\nContent-Disposition: form-data; name=file; filename=f\r\n\r\nhello\r\n--b--",
         {{"Content-Type", "multipart/form-data; boundary=b"}});
   }
-  std::string root_;
   std::unique_ptr<Daemon> daemon_ = StartDaemon();
   Caller caller_{*daemon_};
 };
@@ -178,7 +171,7 @@ TEST_F(FilesOverHttp, NamesInContentDisposition) {
 }
 
 TEST(Daemon, LongLogsAreWhole) {
-  setenv("TMPDIR", testing::TempDir().c_str(), 1);
+  setenv("TMPDIR", ::testing::TempDir().c_str(), 1);
   const auto daemon = StartDaemon();
   const Caller caller(*daemon);
   const auto started = caller.Post("/command", R"({"command":"seq 1 20000","background":true})");

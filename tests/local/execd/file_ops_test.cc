@@ -7,11 +7,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "bridge/local/execd/upload.h"
+#include "tests/local/execd/folder_fixture.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -21,26 +20,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class FileOps : public testing::Test {
+class FileOps : public FolderTest {
  protected:
-  void SetUp() override {
-    umask(022);
-    // Not below TEST_TMPDIR, which may be closed to other users.
-    char name[] = "/tmp/file_ops_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(At(name), std::ios::binary) << text;
-  }
-  std::string Read(const std::string& name) const {
-    std::ifstream in(At(name), std::ios::binary);
-    std::ostringstream out;
-    out << in.rdbuf();
-    return out.str();
-  }
+  void SetUp() override { umask(022); }
   mode_t ModeOf(const std::string& name) const {
     struct stat info = {};
     EXPECT_EQ(stat(At(name).c_str(), &info), 0) << name;
@@ -52,7 +34,6 @@ class FileOps : public testing::Test {
     for (const FileInfo& file : files) out.push_back(file.path.substr(root_.size() + 1));
     return out;
   }
-  std::string root_;
 };
 
 TEST(FileModes, DigitsOfTheOctalForm) {

@@ -16,6 +16,7 @@
 
 #include "bridge/local/execd/extra/failure.h"
 #include "tests/local/execd/daemon_fixture.h"
+#include "tests/local/execd/folder_fixture.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -25,19 +26,8 @@ using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class FileReadTest : public testing::Test {
+class FileReadTest : public FolderTest {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/file_read_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(At(name), std::ios::binary) << text;
-  }
   http::Response Get(const std::string& route, const std::string& path,
                      const std::string& query = "") const {
     return caller_.Get(route + "?path=" + http::PercentEncode(path, "/") + query);
@@ -54,7 +44,6 @@ class FileReadTest : public testing::Test {
     return paths;
   }
 
-  std::string root_;
   std::unique_ptr<Daemon> daemon_ = StartDaemon();
   Caller caller_{*daemon_};
 };

@@ -9,13 +9,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
 #include "bridge/local/execd/extra/digest.h"
 #include "tests/local/execd/daemon_fixture.h"
+#include "tests/local/execd/folder_fixture.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -26,32 +25,19 @@ using Json = nlohmann::json;
 constexpr char kHello[] =
     "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";  // "hello"
 
-class FileWriteTest : public testing::Test {
+class FileWriteTest : public FolderTest {
  protected:
-  void SetUp() override {
-    umask(077);  // must not matter
-    char name[] = "/tmp/file_write_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
+  void SetUp() override { umask(077); }  // must not matter
   void TearDown() override {
     // Whatever happened, nothing of ours is left lying about.
     for (const auto& entry : fs::recursive_directory_iterator(root_)) {
       EXPECT_FALSE(entry.path().filename().string().starts_with(".execd-")) << entry.path();
     }
-    fs::remove_all(root_);
     umask(022);
   }
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
   void Write(const std::string& name, const std::string& text, mode_t mode = 0644) const {
-    std::ofstream(At(name), std::ios::binary) << text;
+    FolderTest::Write(name, text);
     chmod(At(name).c_str(), mode);
-  }
-  std::string Read(const std::string& name) const {
-    std::ifstream in(At(name), std::ios::binary);
-    std::ostringstream out;
-    out << in.rdbuf();
-    return out.str();
   }
   struct stat Stat(const std::string& name) const {
     struct stat info = {};
@@ -66,7 +52,6 @@ class FileWriteTest : public testing::Test {
     return Json::parse(answer.body, nullptr, false);
   }
 
-  std::string root_;
   std::unique_ptr<Daemon> daemon_ = StartDaemon();
   Caller caller_{*daemon_};
 };

@@ -15,6 +15,7 @@
 
 #include "absl/time/clock.h"
 #include "tests/local/execd/daemon_fixture.h"
+#include "tests/local/execd/folder_fixture.h"
 
 namespace bridge::local::execd::extra {
 namespace {
@@ -28,18 +29,8 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using Kind = WatchEvent::Kind;
 
-class WatchTest : public testing::Test {
+class WatchTest : public FolderTest {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/watch_test_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(At(name), std::ios::binary) << text;
-  }
   // "created file a" for all events until `last` was seen (all that come within a moment without
   // it).
   std::vector<std::string> Events(Watch& watch, const std::string& last = "") {
@@ -67,7 +58,6 @@ class WatchTest : public testing::Test {
     if (!event.old_path.empty()) out += relative(event.old_path) + ">";
     return out + relative(event.path);
   }
-  std::string root_;
 };
 
 TEST_F(WatchTest, FilesOfOneDirectory) {
@@ -121,19 +111,17 @@ TEST_F(WatchTest, AllLevels) {
 }
 
 TEST_F(WatchTest, InAndOutOfSight) {
-  char other[] = "/tmp/watch_other_XXXXXX";
-  ASSERT_NE(mkdtemp(other), nullptr);
-  fs::create_directories(std::string(other) + "/tree/sub");
-  std::ofstream(std::string(other) + "/tree/sub/f") << "x";
+  const ::bridge::testing::TempFolder other;
+  fs::create_directories(other.path("tree/sub"));
+  std::ofstream(other.path("tree/sub/f")) << "x";
   Watch watch;
   ASSERT_FALSE(watch.Open(root_, true));
-  fs::rename(std::string(other) + "/tree", At("in"));
+  fs::rename(other.path("tree"), At("in"));
   EXPECT_THAT(Events(watch, "created file in/sub/f"), Contains("created directory in/sub"));
-  fs::rename(At("in"), std::string(other) + "/out");
+  fs::rename(At("in"), other.path("out"));
   EXPECT_THAT(Events(watch, "deleted directory in"), Contains("deleted directory in"));
-  std::ofstream(std::string(other) + "/out/sub/g") << "x";
+  std::ofstream(other.path("out/sub/g")) << "x";
   EXPECT_THAT(Events(watch), IsEmpty());
-  fs::remove_all(other);
 }
 
 TEST_F(WatchTest, LinksAreNotFollowed) {
