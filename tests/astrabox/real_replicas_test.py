@@ -49,13 +49,20 @@ async def test_a_bridge_that_restarts_mid_conversation(
     bridge = RealBridge(opensandbox.place)
     try:
         provider = make_provider(ADDRESS=bridge.place)
-        handle = await provider.create_sandbox(specs())
+        spec = specs()
+        handle = await provider.create_sandbox(spec)
         bridge.kill()
-        waiting = asyncio.create_task(handle.commands.run("echo back"))
+        # What is sent at the moment in which the connection dies is asked again if it only looks; a
+        # command may have run, and waits only where nobody is known to listen.
+        looking = asyncio.create_task(provider.find_sandbox_by_assignment(spec.assignment_id))
         await asyncio.sleep(0.3)
+        waiting = asyncio.create_task(handle.commands.run("echo back"))
         port = int(bridge.place.rpartition(":")[2])
         bridge = await asyncio.to_thread(RealBridge, opensandbox.place, port=port)
         assert (await asyncio.wait_for(waiting, 30)).stdout == "back\n"
+        found = await asyncio.wait_for(looking, 30)
+        assert found is not None
+        assert found.sandbox_id == handle.sandbox_id
         assert await provider.kill(handle.sandbox_id)
     finally:
         bridge.stop()
