@@ -26,7 +26,7 @@ def main() -> int:
     options = _arguments()
     named: list[tuple[str, report.Figure]] = []
     with world(options.bins) as running:
-        for group in [*rows.groups(), file_rows.files(), file_rows.file_memory()]:
+        for group in [*rows.groups(), *file_rows.groups()]:
             if options.only not in group.name:
                 continue
             if lacks := rows.missing(group):

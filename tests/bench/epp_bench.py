@@ -58,13 +58,9 @@ def executable() -> str:
 def start_and_initialize() -> float:
     with tempfile.TemporaryDirectory() as data:
         begin = time.perf_counter()
-        process = subprocess.Popen(
-            [executable()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=data
-        )
+        process = subprocess.Popen([executable()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=data)
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(
-            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"epp/1"}}\n'
-        )
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":"epp/1"}}\n')
         process.stdin.flush()
         assert b'"epp/1"' in process.stdout.readline()
         taken = time.perf_counter() - begin
@@ -101,9 +97,7 @@ class Service:
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         url = path if path.startswith("http") else self.url + "/v1" + path
-        request = urllib.request.Request(
-            url, data, {"Content-Type": "application/json"}, method=method
-        )
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read() or b"{}")
 

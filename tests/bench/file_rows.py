@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable
 
 from rows import Cases, Group, Row, Values, rate
@@ -28,14 +30,14 @@ def files() -> Group:
             return rate(w.through("download", "--path=/dev/shm/file"))
         return rate(w.around("direct-download", url + "/files/download?path=/dev/shm/file"))
 
-    def upload(w: World, name: str) -> float:
+    def upload(w: World, name: str, url: str = "") -> float:
         if name == "bridge":
             return rate(w.through("upload", "--path=/dev/shm/up", f"--bytes={size}"))
         return rate(
             w.around(
                 "direct-upload",
-                w.daemon_url + "/files/upload",
-                "--path=/dev/shm/up-direct",
+                url + "/files/upload",
+                f"--path=/dev/shm/up-{name}",
                 f"--bytes={size}",
             )
         )
@@ -44,18 +46,65 @@ def files() -> Group:
         "down": lambda w: download(w, "bridge"),
         "down direct": lambda w: download(w, "direct", w.daemon_url),
         "up": lambda w: upload(w, "bridge"),
-        "up direct": lambda w: upload(w, "direct"),
+        "down nginx": lambda w: download(w, "nginx", w.hop_url),
+        "up direct": lambda w: upload(w, "direct", w.daemon_url),
+        "up nginx": lambda w: upload(w, "nginx", w.hop_url),
     }
     return Group(
         "files",
         cases,
         [
             Row("8 download / direct", lambda v: v["down"] / v["down direct"], 0.18, 0.30, at_most=False),
+            Row(
+                "9 download / through nginx",
+                lambda v: v["down"] / v["down nginx"],
+                0.40,
+                0.65,
+                at_most=False,
+            ),
             Row("  MiB/s", lambda v: v["down"] / MIB),
             Row("11 upload / direct", lambda v: v["up"] / v["up direct"], 0.18, 0.35, at_most=False),
+            Row(
+                "12 upload / through nginx",
+                lambda v: v["up"] / v["up nginx"],
+                0.35,
+                0.6,
+                at_most=False,
+            ),
             Row("  MiB/s", lambda v: v["up"] / MIB),
         ],
+        needs=("nginx",),
     )
+
+
+def node_download() -> Group:
+    """64 MiB, Node's fetch around the bridge and our client through it."""
+    size = 64 * MIB
+    script = (
+        "const [u,h]=process.argv.slice(1);(async()=>{const s=process.hrtime.bigint();"
+        "const r=await fetch(u,{headers:JSON.parse(h)});let n=0;"
+        "for await(const c of r.body)n+=c.length;if(!r.ok)process.exit(1);"
+        "console.log(n/(Number(process.hrtime.bigint()-s)/1e9))})()"
+    )
+
+    def prepare(w: World) -> None:
+        w.through("exec", f"--command=[ -s /dev/shm/64M ] || head -c {size} /dev/zero >/dev/shm/64M; echo")
+
+    def fetch(w: World) -> float:
+        prepare(w)
+        url = f"{w.daemon_url}/files/download?path=/dev/shm/64M"
+        headers = dict(line.split(": ", 1) for line in w.daemon_headers)
+        run = subprocess.run(
+            ["node", "-e", script, url, json.dumps(headers)], stdout=subprocess.PIPE, check=True
+        )
+        return float(run.stdout)
+
+    def bridge(w: World) -> float:
+        prepare(w)
+        return rate(w.through("download", "--path=/dev/shm/64M"))
+
+    row = Row("10 download / Node fetch direct", lambda v: v["bridge"] / v["fetch"], 1.1, 1.5, at_most=False)
+    return Group("files beside Node", {"fetch": fetch, "bridge": bridge}, [row], needs=("node",))
 
 
 def file_memory() -> Group:
@@ -103,3 +152,7 @@ def file_memory() -> Group:
         ],
         once=True,
     )
+
+
+def groups() -> list[Group]:
+    return [files(), node_download(), file_memory()]

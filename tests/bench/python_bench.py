@@ -145,9 +145,7 @@ def both(bin_: Path, *flags: str | Path) -> Iterator[tuple[str, str]]:
     local, bridge = bin_ / "bridge/local/local_opensandbox", bin_ / "bridge/sandbox_bridge"
     with (
         Program(local, "--listen=127.0.0.1:0", *flags, says=OPENSANDBOX_LISTENS) as upstream,
-        Program(
-            bridge, f"--upstream={upstream.place}", "--listen=127.0.0.1:0", says=BRIDGE_LISTENS
-        ) as front,
+        Program(bridge, f"--upstream={upstream.place}", "--listen=127.0.0.1:0", says=BRIDGE_LISTENS) as front,
     ):
         yield upstream.place, front.place
 

@@ -63,9 +63,7 @@ def _unary() -> Group:
         "echo": lambda w: w.through("echo", "--calls=2000", bridge=w.static_bridge)["p50"],
         "bridge": lambda w: w.through("unary", "--calls=2000", bridge=w.static_bridge)["p50"],
         "direct 64": lambda w: rate(w.around("direct-unary", url(w), "--calls=200", threads=64)),
-        "bridge 64": lambda w: rate(
-            w.through("unary", "--calls=200", threads=64, bridge=w.static_bridge)
-        ),
+        "bridge 64": lambda w: rate(w.through("unary", "--calls=200", threads=64, bridge=w.static_bridge)),
     }
     return Group(
         "one call",
@@ -116,9 +114,7 @@ def _execs() -> Group:
 
     def direct(w: World, command: str, events: int, threads: int = 1) -> float:
         return _all(
-            w.around(
-                "direct-exec", w.daemon_url + "/command", f"--command={command}", threads=threads
-            ),
+            w.around("direct-exec", w.daemon_url + "/command", f"--command={command}", threads=threads),
             events * threads,
         )
 
@@ -142,9 +138,7 @@ def _execs() -> Group:
         [
             Row("5 10,000 lines of output / direct", lambda v: v["lines"] / v["direct"], 1.4, 1.0),
             Row("  the same, exact bytes", lambda v: v["bytes"] / v["direct"], 1.4, 1.0),
-            Row(
-                "6 16 × 2,000 lines / direct", lambda v: v["lines 16"] / v["direct 16"], 0.95, 0.6
-            ),
+            Row("6 16 × 2,000 lines / direct", lambda v: v["lines 16"] / v["direct 16"], 0.95, 0.6),
             Row("  the same, exact bytes", lambda v: v["bytes 16"] / v["direct 16"], 0.95, 0.6),
         ],
     )
@@ -158,9 +152,9 @@ def _all(sample: dict[str, float], events: int) -> float:
 
 def _latency() -> Group:
     def case(fidelity: str) -> Callable[[World], float]:
-        return lambda w: w.through(
-            "exec", f"--command={_CLOCK}", "--stamped", f"--fidelity={fidelity}"
-        )["p50"]
+        return lambda w: w.through("exec", f"--command={_CLOCK}", "--stamped", f"--fidelity={fidelity}")[
+            "p50"
+        ]
 
     cases: Cases = {
         "direct": lambda w: w.around(
@@ -195,9 +189,7 @@ def _sdk() -> Group:
         "sdk": sdk,
         "bridge": lambda w: w.through("exec", command, "--execs=20")["p50"],
         "lines": lambda w: w.through("exec", command, "--execs=20", "--fidelity=lines")["p50"],
-        "direct": lambda w: w.around(
-            "direct-exec", w.daemon_url + "/command", command, "--execs=20"
-        )["p50"],
+        "direct": lambda w: w.around("direct-exec", w.daemon_url + "/command", command, "--execs=20")["p50"],
     }
     return Group(
         "echo hi",
@@ -213,13 +205,13 @@ def _sdk() -> Group:
 
 
 @contextlib.contextmanager
-def _idle_streams(w: World, bridge: Measured, streams: int, fidelity: str) -> Iterator[None]:
+def _idle_streams(w: World, bridge: Measured, what: str, streams: int, fidelity: str) -> Iterator[None]:
     client = subprocess.Popen(
         [
             w.client_program,
-            "idle",
+            what,
             f"--bridge={bridge.place}",
-            f"--sandbox={w.sandbox}",
+            f"--sandbox={','.join(w.sandboxes(-(-streams // 400)))}",
             f"--calls={streams}",
             f"--fidelity={fidelity}",
         ],
@@ -240,7 +232,7 @@ def _idle_streams(w: World, bridge: Measured, streams: int, fidelity: str) -> It
         raise RuntimeError(end["first_failure"])
 
 
-def idle(streams: int, fidelity: str) -> Group:
+def idle(streams: int, fidelity: str, what: str = "idle") -> Group:
     """All figures come from one bridge that has done nothing before."""
     values: Values = {}
 
@@ -249,18 +241,16 @@ def idle(streams: int, fidelity: str) -> Group:
         try:
             before = w.through("unary", "--calls=1000", bridge=bridge)["p50"]
             resident = bridge.status("VmRSS")
-            with _idle_streams(w, bridge, streams, fidelity):
+            with _idle_streams(w, bridge, what, streams, fidelity):
                 values["memory"] = (bridge.status("VmRSS") - resident) / streams
                 values["threads"] = bridge.status("Threads")
-                values["slower"] = (
-                    w.through("unary", "--calls=1000", bridge=bridge)["p50"] / before
-                )
+                values["slower"] = w.through("unary", "--calls=1000", bridge=bridge)["p50"] / before
         finally:
             bridge.stop()
         return 1.0
 
     return Group(
-        f"{streams} idle streams, {fidelity}",
+        f"{streams} idle streams, {fidelity or 'terminals'}",
         {"idle": measure},
         [
             Row("15 KiB for each idle stream", lambda _: values["memory"], 48, 24),
@@ -271,11 +261,24 @@ def idle(streams: int, fidelity: str) -> Group:
     )
 
 
+def _terminal() -> Group:
+    cases: Cases = {
+        "echo": lambda w: w.through("echo", "--calls=1000")["p50"],
+        "terminal": lambda w: w.through("terminal-echo", "--calls=500")["p50"],
+    }
+    return Group(
+        "terminal",
+        cases,
+        [
+            Row("  a key's echo p50 / gRPC echo", lambda v: v["terminal"] / v["echo"]),
+            Row("  a key's echo p50, µs", lambda v: v["terminal"] * 1e6),
+        ],
+    )
+
+
 def _gaps() -> Group:
     cases: Cases = {
-        "slow": lambda w: w.through(
-            "unary", "--calls=240", "--gaps", bridge=w.static_bridge
-        )["slow"]
+        "slow": lambda w: w.through("unary", "--calls=240", "--gaps", bridge=w.static_bridge)["slow"]
     }
     row = Row("18 of 240 calls of an idle server, above 10 ms", lambda v: v["slow"], 0, 0)
     return Group("gaps", cases, [row], once=True, needs=("nginx",))
@@ -312,15 +315,15 @@ def groups() -> list[Group]:
         _sdk(),
         idle(2000, "lines"),
         idle(2000, "bytes"),
+        idle(1000, "", "idle-processes"),
+        _terminal(),
         _gaps(),
         _start(),
     ]
 
 
 def missing(group: Group) -> list[str]:
-    return [
-        name for name in group.needs if not (shutil.which(name) or Path(f"/usr/sbin/{name}").exists())
-    ]
+    return [name for name in group.needs if not (shutil.which(name) or Path(f"/usr/sbin/{name}").exists())]
 
 
 def run(w: World, group: Group, repeats: int) -> list[Values]:

@@ -60,7 +60,8 @@ class World:
         )
         self.bridge = self.start_bridge(self.upstream.place)
         self.sandbox, self.daemon_url, self.daemon_headers = self._make_sandbox()
-        self.static_url = self._start_nginx()
+        self._sandboxes = [self.sandbox]
+        self.static_url, self.hop_url = self._start_nginx()
         self.static_bridge = self.start_bridge(self.static_url)
 
     def _start(self, command: list[str | Path], says: str) -> Measured:
@@ -112,6 +113,12 @@ class World:
         self._await_daemon(found["endpoint"])
         return name, "http://" + found["endpoint"], headers
 
+    def sandboxes(self, count: int) -> list[str]:
+        """So many of them: a daemon runs at most 512 commands."""
+        while len(self._sandboxes) < count:
+            self._sandboxes.append(self._make_sandbox()[0])
+        return self._sandboxes[:count]
+
     def _await_daemon(self, endpoint: str) -> None:
         for _ in range(600):
             # It raises unless the answer is 2xx.
@@ -120,11 +127,13 @@ class World:
             time.sleep(0.05)
         raise RuntimeError("the sandbox's daemon did not answer")
 
-    def _start_nginx(self) -> str:
+    def _start_nginx(self) -> tuple[str, str]:
+        """A place with one static answer, and one that passes everything on to the sandbox's daemon."""
         answer = self.folder / "root/v1/sandboxes" / self.sandbox
         answer.parent.mkdir(parents=True)
         answer.write_text(json.dumps(self.ask("GET", f"/v1/sandboxes/{self.sandbox}")))
-        port = _free_port()
+        port, hop = _free_port(), _free_port()
+        daemon, _, path = self.daemon_url.removeprefix("http://").partition("/")
         config = self.folder / "nginx.conf"
         config.write_text(
             f"""daemon off; master_process off; worker_processes 1; pid {self.folder}/nginx.pid;
@@ -135,12 +144,20 @@ http {{
   client_body_temp_path {self.folder}/t; proxy_temp_path {self.folder}/t;
   fastcgi_temp_path {self.folder}/t; uwsgi_temp_path {self.folder}/t; scgi_temp_path {self.folder}/t;
   server {{ listen 127.0.0.1:{port}; root {self.folder}/root; }}
+  upstream daemon {{ server {daemon}; keepalive 16; }}
+  server {{
+    listen 127.0.0.1:{hop}; client_max_body_size 0; client_body_buffer_size 512k;
+    location / {{
+      proxy_pass http://daemon; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off; proxy_request_buffering off;
+    }}
+  }}
 }}
 """
         )
         (self.folder / "t").mkdir()
         self._start(["/usr/sbin/nginx", "-c", config, "-p", self.folder], r"(start worker|using the)")
-        return f"http://127.0.0.1:{port}"
+        return f"http://127.0.0.1:{port}", f"http://127.0.0.1:{hop}/{path}".rstrip("/")
 
     # What the rows measure with.
 

@@ -163,7 +163,7 @@ TEST_F(CancelStorm, CutCreationsLeaveNoSandbox) {
 
 TEST_F(CancelStorm, SigtermWithOpenStreamsLeavesNoProcess) {
   const std::string id = MustCreate();
-  OpenExecs execs(channel_, id, command_, 200);
+  OpenExecs execs(channel_, {id}, command_, 200);
   ASSERT_EQ(execs.started(), 200);
   EXPECT_EQ(ProcessesWith(token_).size(), 200u);
   process_->Signal(SIGTERM);

@@ -126,7 +126,7 @@ StormResult CutExecs(const std::shared_ptr<grpc::Channel>& channel, const std::s
 
 class OpenExecs::Impl {
  public:
-  Impl(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
+  Impl(const std::shared_ptr<grpc::Channel>& channel, const std::vector<std::string>& sandbox_ids,
        const std::string& command, int streams, v1::Fidelity fidelity)
       : stub(v1::ExecService::NewStub(channel)) {
     constexpr int kStartingAtOnce = 32;
@@ -135,6 +135,7 @@ class OpenExecs::Impl {
         const std::lock_guard lock(tally.mutex);
         ++tally.running;
       }
+      const std::string& sandbox_id = sandbox_ids[static_cast<size_t>(i) % sandbox_ids.size()];
       all.push_back(
           std::make_unique<Stream>(*stub, Request(sandbox_id, command, i, fidelity), tally));
       std::unique_lock lock(tally.mutex);
@@ -150,9 +151,10 @@ class OpenExecs::Impl {
   std::vector<std::unique_ptr<Stream>> all;
 };
 
-OpenExecs::OpenExecs(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-                     const std::string& command, int streams, v1::Fidelity fidelity)
-    : impl_(std::make_unique<Impl>(channel, sandbox_id, command, streams, fidelity)) {}
+OpenExecs::OpenExecs(const std::shared_ptr<grpc::Channel>& channel,
+                     const std::vector<std::string>& sandbox_ids, const std::string& command,
+                     int streams, v1::Fidelity fidelity)
+    : impl_(std::make_unique<Impl>(channel, sandbox_ids, command, streams, fidelity)) {}
 
 OpenExecs::~OpenExecs() {
   Cut();

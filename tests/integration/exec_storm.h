@@ -31,10 +31,10 @@ StormResult CutExecs(const std::shared_ptr<grpc::Channel>& channel, const std::s
 // Exec streams that are held open.
 class OpenExecs {
  public:
-  // Opens them and waits until each command has started. Unspecified fidelity: half of them ask for
-  // exact bytes, half for lines.
-  OpenExecs(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-            const std::string& command, int streams,
+  // Opens them, in these sandboxes in turn, and waits until each command has started. Unspecified
+  // fidelity: half of them ask for exact bytes, half for lines.
+  OpenExecs(const std::shared_ptr<grpc::Channel>& channel,
+            const std::vector<std::string>& sandbox_ids, const std::string& command, int streams,
             sandbox::bridge::v1::Fidelity fidelity = sandbox::bridge::v1::FIDELITY_UNSPECIFIED);
   ~OpenExecs();  // cuts what is left and waits
 

@@ -3,17 +3,19 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/bench/client/over_grpc.h"
 #include "tests/integration/exec_storm.h"
 
 namespace bridge::bench {
 
-Sample GrpcIdle(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-                int streams, sandbox::bridge::v1::Fidelity fidelity) {
+Sample GrpcIdle(const std::shared_ptr<grpc::Channel>& channel,
+                const std::vector<std::string>& sandbox_ids, int streams,
+                sandbox::bridge::v1::Fidelity fidelity) {
   Sample sample;
   const double start = Now();
-  testing::OpenExecs execs(channel, sandbox_id, "exec sleep 3600", streams, fidelity);
+  testing::OpenExecs execs(channel, sandbox_ids, "exec sleep 3600", streams, fidelity);
   sample.seconds = Now() - start;
   sample.items = execs.started();
   if (execs.started() < streams) sample.Fail("not all streams started");

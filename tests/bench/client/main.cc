@@ -20,7 +20,8 @@
 #include "tests/bench/client/over_grpc.h"
 
 ABSL_FLAG(std::string, bridge, "", "Address of the bridge.");
-ABSL_FLAG(std::string, sandbox, "", "The sandbox to work in.");
+ABSL_FLAG(std::vector<std::string>, sandbox, {""},
+          "The sandbox to work in; several for idle ones.");
 ABSL_FLAG(std::string, url, "", "What to ask without the bridge.");
 ABSL_FLAG(std::vector<std::string>, headers, {}, "NAME:VALUE to send with it.");
 ABSL_FLAG(std::string, command, "", "A line for the sandbox's shell.");
@@ -72,7 +73,8 @@ Sample InTurn(int times, const std::function<Sample()>& work) {
 
 Sample Measure(const std::string& what) {
   const DirectTarget direct{absl::GetFlag(FLAGS_url), absl::GetFlag(FLAGS_headers)};
-  const std::string sandbox = absl::GetFlag(FLAGS_sandbox);
+  const std::vector<std::string> sandboxes = absl::GetFlag(FLAGS_sandbox);
+  const std::string sandbox = sandboxes.empty() ? "" : sandboxes[0];
   const std::string command = absl::GetFlag(FLAGS_command);
   const bool stamped = absl::GetFlag(FLAGS_stamped);
   const int calls = absl::GetFlag(FLAGS_calls);
@@ -96,7 +98,9 @@ Sample Measure(const std::string& what) {
          return GrpcUpload(channel, sandbox, absl::GetFlag(FLAGS_path) + std::to_string(number++),
                            absl::GetFlag(FLAGS_bytes));
        }},
-      {"idle", [&] { return GrpcIdle(channel, sandbox, calls, fidelity); }},
+      {"idle", [&] { return GrpcIdle(channel, sandboxes, calls, fidelity); }},
+      {"terminal-echo", [&] { return GrpcTerminalEcho(channel, sandbox, calls); }},
+      {"idle-processes", [&] { return GrpcIdleProcesses(channel, sandboxes, calls); }},
       {"direct-unary", [&] { return DirectUnary(direct, calls); }},
       {"direct-exec",
        [&] { return InTurn(execs, [&] { return DirectExec(direct, command, stamped); }); }},
@@ -118,7 +122,7 @@ Sample Measure(const std::string& what) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "bench_client (echo|unary|exec|download|upload|idle|"
+      "bench_client (echo|unary|exec|download|upload|idle|terminal-echo|idle-processes|"
       "direct-unary|direct-exec|direct-download|direct-upload) [flags]");
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
   if (words.size() != 2) {

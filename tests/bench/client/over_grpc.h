@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sandbox/bridge/v1/common.pb.h"
 #include "tests/bench/client/sample.h"
@@ -34,7 +35,16 @@ Sample GrpcUpload(const std::shared_ptr<grpc::Channel>& channel, const std::stri
                   const std::string& path, int64_t bytes);
 // Opens `streams` commands that print nothing, prints {"open": n} when all have started, and holds
 // them until standard input ends. Then cancels all.
-Sample GrpcIdle(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
-                int streams, sandbox::bridge::v1::Fidelity fidelity);
+Sample GrpcIdle(const std::shared_ptr<grpc::Channel>& channel,
+                const std::vector<std::string>& sandbox_ids, int streams,
+                sandbox::bridge::v1::Fidelity fidelity);
+
+// A terminal with `cat` in it: the time from a key to its echo, one after the other.
+Sample GrpcTerminalEcho(const std::shared_ptr<grpc::Channel>& channel,
+                        const std::string& sandbox_id, int keys);
+
+// As GrpcIdle, with attached terminals in which a program sleeps.
+Sample GrpcIdleProcesses(const std::shared_ptr<grpc::Channel>& channel,
+                         const std::vector<std::string>& sandbox_ids, int processes);
 
 }  // namespace bridge::bench
