@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from astrabox_sandbox_bridge.client import BridgeClient, Options, v1
+from astrabox_sandbox_bridge.client import BridgeClient, BridgeError, Options, v1
 from opensandbox import Sandbox as SdkSandbox
 from opensandbox.config import ConnectionConfig
 from real_bridge import RealBridge
+from servers import OpenSandboxServer, ServerSettings
 
 T = TypeVar("T")
 
@@ -178,10 +179,10 @@ class Sandboxes:
         self._made.append(made.sandbox.sandbox_id)
         return made.sandbox.sandbox_id
 
-    def make_stock(self, **spec: Any) -> str:
+    def make_stock(self, more: Mapping[str, str] | None = None) -> str:
         """One whose daemon has the routes and habits of the 1.1.0 one and nothing else."""
-        return self.make(**spec, env=[v1.EnvVar(name="EXECD_EXTRAS", value="false"),
-                                      v1.EnvVar(name="EXECD_COMPAT", value="1.1.0")])
+        env = {"EXECD_EXTRAS": "false", "EXECD_COMPAT": "1.1.0", **(more or {})}
+        return self.make(env=[v1.EnvVar(name=name, value=value) for name, value in env.items()])
 
     def delete_all(self) -> None:
         async def work() -> None:
@@ -205,3 +206,45 @@ def docker(*words: str) -> str:
 def in_container(sandbox_id: str, shell: str) -> str:
     """Runs a line in a sandbox without its daemon."""
     return docker("exec", f"sandbox-{sandbox_id}", "sh", "-c", shell)
+
+
+def reason_of(loop: Loop, work: Coroutine[Any, Any, object]) -> str:
+    """Why the bridge refuses it."""
+    with pytest.raises(BridgeError) as refused:
+        loop(work)
+    return refused.value.reason
+
+
+def start_server(directory: Path, settings: ServerSettings | None) -> OpenSandboxServer:
+    """Another server on the same engine; `settings` are what its configuration has beside."""
+    return OpenSandboxServer(
+        Path(os.environ["OPENSANDBOX_SERVER"]), directory, docker_host=os.environ["DOCKER_HOST"],
+        port=8081, execd_image="execd:test", settings=settings)
+
+
+class SecondServer:
+    """One that can be stopped and started again."""
+
+    def __init__(self, directory: Path, settings: ServerSettings | None) -> None:
+        self._directory, self._settings = directory, settings
+        self.start()
+
+    def start(self) -> None:
+        self._server = start_server(self._directory, self._settings)
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def bridge(self) -> RealBridge:
+        key = self._directory / "key"
+        key.write_text(self._server.api_key, encoding="utf-8")
+        return RealBridge(self._server.url, f"--api_key_file={key}")
+
+
+@pytest.fixture
+def second_server(
+    opensandbox: OpenSandbox, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[SecondServer]:
+    server = SecondServer(tmp_path, getattr(request, "param", None))
+    yield server
+    server.stop()

@@ -10,16 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from astrabox_sandbox_bridge.client import BridgeClient, BridgeError, command, v1
-from conftest import Loop, OpenSandbox, Results, Sandboxes
+from astrabox_sandbox_bridge.client import BridgeClient, command, v1
+from conftest import Loop, OpenSandbox, Results, Sandboxes, reason_of
 
 Diagnostics = v1.GetDiagnosticsRequest
-
-
-def reason_of(loop: Loop, work: Any) -> str:
-    with pytest.raises(BridgeError) as refused:
-        loop(work)
-    return refused.value.reason
 
 
 def shell(client: BridgeClient, loop: Loop, box: str, line: str) -> bytes:
@@ -210,9 +204,20 @@ def test_what_docker_has_not_is_refused_in_a_word(
     spec: dict[str, Any], note: str
 ) -> None:
     fields = spec if "template_id" in spec else {"image": image, **spec}
-    assert reason_of(loop, client.sandboxes.create(v1.SandboxSpec(**fields))) in (
-        "UNSUPPORTED_FEATURE", "UPSTREAM_REJECTED")
+    work = client.sandboxes.create(v1.SandboxSpec(**fields))
+    assert reason_of(loop, work) == "UNSUPPORTED_FEATURE"
     results.works(feature, "NONE", note)
+
+
+def test_limits_are_checked_before_the_server_refuses_them(
+    client: BridgeClient, sandboxes: Sandboxes, loop: Loop, image: str
+) -> None:
+    """It refuses fractions of Gi and lives below a minute, with a body that holds everything."""
+    fraction = v1.SandboxSpec(image=image, resource_limits={"memory": "1.5Gi"})
+    assert reason_of(loop, client.sandboxes.create(fraction)) == "INVALID_ARGUMENT"
+    box = sandboxes.make(ttl={"seconds": 5})
+    left = loop(client.sandboxes.get(box)).expires_at.ToDatetime(UTC) - datetime.now(UTC)
+    assert timedelta(seconds=30) < left <= timedelta(seconds=65)
 
 
 def test_resource_usage(

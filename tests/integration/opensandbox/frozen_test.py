@@ -5,9 +5,6 @@ ignored, output that is overtaken by its end, a network that all sandboxes share
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from astrabox_sandbox_bridge.client import (
@@ -19,9 +16,7 @@ from astrabox_sandbox_bridge.client import (
     command,
     v1,
 )
-from conftest import Loop, OpenSandbox, Sandboxes
-from real_bridge import RealBridge
-from servers import OpenSandboxServer
+from conftest import Loop, Sandboxes, SecondServer
 
 # Longer than the bridge takes silence for death.
 PAUSE_SECONDS = 17.0
@@ -98,40 +93,20 @@ def test_a_terminals_last_output_is_not_overtaken_by_its_end(
         assert got == wanted, f"{len(got)} of {len(wanted)} bytes"
 
 
-@pytest.fixture
-def second_server(
-    opensandbox: OpenSandbox, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[OpenSandboxServer]:
-    """Another server on the same engine; the parameter is what its configuration has beside."""
-    started: list[OpenSandboxServer] = []
-
-    def start() -> OpenSandboxServer:
-        started.append(OpenSandboxServer(
-            Path(os.environ["OPENSANDBOX_SERVER"]), tmp_path, docker_host=os.environ["DOCKER_HOST"],
-            port=8081, execd_image="execd:test", settings=getattr(request, "param", None)))
-        return started[-1]
-
-    server = start()
-    server.start_again = start  # type: ignore[attr-defined]
-    yield server
-    for one in started:
-        one.stop()
-
-
-def bridge_of(server: OpenSandboxServer, tmp_path: Path) -> RealBridge:
-    key = tmp_path / "key"
-    key.write_text(server.api_key, encoding="utf-8")
-    return RealBridge(server.url, f"--api_key_file={key}")
-
-
+@pytest.mark.parametrize("second_server", [{"egress": None}], indirect=True)
 def test_sandboxes_outlive_their_server(
-    second_server: OpenSandboxServer, loop: Loop, tmp_path: Path, image: str
+    second_server: SecondServer, loop: Loop, image: str
 ) -> None:
     """While it is away commands run on and can be started; its own calls say what is wrong."""
     async def work(address: str) -> None:
         async with BridgeClient(Options(address)) as client:
             made = await client.sandboxes.create(v1.SandboxSpec(image=image))
             box = made.sandbox.sandbox_id
+            # This server has no sidecar for such a thing.
+            with pytest.raises(BridgeError) as walled:
+                await client.sandboxes.create(
+                    v1.SandboxSpec(image=image, network_policy=v1.NetworkPolicy()))
+            assert walled.value.reason == "UNSUPPORTED_FEATURE"
             running = asyncio.create_task(collect(
                 client.execs.execute(box, command("sleep 2; echo on")), limit=1000))
             await asyncio.sleep(0.5)
@@ -142,23 +117,27 @@ def test_sandboxes_outlive_their_server(
             with pytest.raises(BridgeError) as away:
                 await client.sandboxes.get(box)
             assert away.value.reason == "UPSTREAM_UNAVAILABLE"
-            await asyncio.to_thread(second_server.start_again)  # type: ignore[attr-defined]
+            await asyncio.to_thread(second_server.start)
             assert (await client.sandboxes.get(box)).state == v1.SANDBOX_STATE_RUNNING
             gone = await client.sandboxes.delete(box)
             assert gone.verdict == v1.DeleteSandboxResponse.VERDICT_CONFIRMED_GONE
 
-    with bridge_of(second_server, tmp_path) as bridge:
+    with second_server.bridge() as bridge:
         loop(work(bridge.place))
 
 
 @pytest.mark.parametrize("second_server", [{"docker": {"network_mode": "host"}}], indirect=True)
 def test_on_a_shared_network_no_command_goes_to_another_sandbox(
-    second_server: OpenSandboxServer, loop: Loop, tmp_path: Path, image: str
+    second_server: SecondServer, loop: Loop, image: str
 ) -> None:
     """With host networking the second daemon cannot listen, and the server sends its callers to the
     first one's."""
     async def work(address: str) -> None:
         async with BridgeClient(Options(address)) as client:
+            with pytest.raises(BridgeError) as walled:
+                await client.sandboxes.create(
+                    v1.SandboxSpec(image=image, network_policy=v1.NetworkPolicy()))
+            assert walled.value.reason == "UNSUPPORTED_FEATURE"
             first = (await client.sandboxes.create(v1.SandboxSpec(image=image))).sandbox.sandbox_id
             ran = await client.execs.run(first, command('printf %s "$OPENSANDBOX_ID"'))
             assert ran.stdout.decode() == first
@@ -171,5 +150,5 @@ def test_on_a_shared_network_no_command_goes_to_another_sandbox(
             await client.sandboxes.delete(second)
             await client.sandboxes.delete(first)
 
-    with bridge_of(second_server, tmp_path) as bridge:
+    with second_server.bridge() as bridge:
         loop(work(bridge.place))

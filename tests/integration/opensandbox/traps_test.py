@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import time
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -207,6 +208,25 @@ def test_a_command_is_known_as_soon_as_it_has_an_id(
                     await client.execs.signal(box, event.started.exec_id, "KILL")
 
     loop(work())
+
+
+@pytest.mark.parametrize("through_server", [False, True], ids=["direct", "server proxy"])
+def test_a_call_ends_with_its_command(
+    client: BridgeClient, proxied: BridgeClient, sandboxes: Sandboxes, loop: Loop,
+    through_server: bool,
+) -> None:
+    """A stock daemon holds the stream open after the last event: for a second, here for a minute."""
+    box = sandboxes.make_stock({"EXECD_API_GRACE_SHUTDOWN": "60s"})
+    execs = (proxied if through_server else client).execs
+
+    async def seconds(fidelity: v1.Fidelity.ValueType) -> float:
+        begin = time.monotonic()
+        async for _ in execs.execute(box, command("echo hi", fidelity=fidelity)):
+            pass
+        return time.monotonic() - begin
+
+    for fidelity in (v1.FIDELITY_BYTES, v1.FIDELITY_LINES):
+        assert loop(seconds(fidelity)) < 30
 
 
 def test_a_killed_daemon_is_not_called_running(

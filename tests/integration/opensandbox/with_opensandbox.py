@@ -37,7 +37,6 @@ SANDBOX_IMAGE = "sandbox:test"
 OTHER_NAMES = ("python:3.12-slim", "debian:12")
 STATIC_IMAGE = "static:test"
 EXECD_IMAGE = "execd:test"
-EGRESS_IMAGE = "egress:none"
 PORT = 8080
 
 _INSIDE = "OPENSANDBOX_NAMESPACES"
@@ -49,16 +48,22 @@ def main(command: list[str]) -> int:
     if not command:
         print(__doc__, file=sys.stderr)
         return 2
+    reason = enter([sys.executable, str(Path(__file__).resolve()), *command])
+    return _without(command, reason) if reason else _inside(command)
+
+
+def enter(again: list[str]) -> str:
+    """Goes on as the program `again`, in namespaces of its own. Returns "" where it is in them
+    already, else why it cannot be."""
     if os.environ.get(_INSIDE):
-        return _inside(command)
+        return ""
     tried = subprocess.run([*_NAMESPACES, "mount", "-t", "tmpfs", "tmpfs", "/run"],
                            capture_output=True, text=True, check=False)
     if tried.returncode != 0:
-        return _without(command, f"no namespaces for a Docker engine: {tried.stderr.strip()}")
+        return f"no namespaces for a Docker engine: {tried.stderr.strip()}"
     # A shell is process 1 of the new namespace: it takes orphans in and passes the code on.
-    shell = ["sh", "-c", '"$@"; exit $?', "sh"]
-    again = [*_NAMESPACES, *shell, sys.executable, str(Path(__file__).resolve()), *command]
-    os.execvpe(again[0], again, {**os.environ, _INSIDE: "1"})
+    shell = ["sh", "-c", 'ip link set lo up && "$@"; exit $?', "sh"]
+    os.execvpe(_NAMESPACES[0], [*_NAMESPACES, *shell, *again], {**os.environ, _INSIDE: "1"})
     raise AssertionError("not reached")
 
 
@@ -78,9 +83,8 @@ def _without(command: list[str], reason: str) -> int:
 
 @contextlib.contextmanager
 def opensandbox() -> Iterator[dict[str, str]]:
-    """What the command's environment gets."""
+    """What the command's environment gets. To be called inside of the namespaces, once."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"], check=True)
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     directory = Path("/run/opensandbox")
     directory.mkdir()
     key_file = directory / "key"
