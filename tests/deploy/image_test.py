@@ -122,6 +122,7 @@ def build(out: Path, **environment: str) -> bytes:
 
 
 def test_two_builds_one_digest(tmp_path: Path, bridge: Layout) -> None:
+    """Of one program. That compiling twice gives one program is for tests/deploy/compare_builds to show."""
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
