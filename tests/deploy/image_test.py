@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 from layout import Layout, read_layout
+from program import is_sanitized
 
 BRIDGE = Path(os.environ["BRIDGE_IMAGE"])
 EXECD = Path(os.environ["EXECD_IMAGE"])
 MIB = 1 << 20
-
-
-SANITIZED = any(word in Path(os.environ["SANDBOX_BRIDGE_BINARY"]).read_bytes()
-                for word in (b"__asan_init", b"__tsan_init"))
+SANITIZED = is_sanitized(os.environ["SANDBOX_BRIDGE_BINARY"])
 
 
 @pytest.fixture(scope="module", params=[BRIDGE, EXECD], ids=["bridge", "execd"])

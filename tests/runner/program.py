@@ -28,6 +28,22 @@ def eventually(condition: Callable[[], bool], what: str, seconds: float = PATIEN
         time.sleep(0.02)
 
 
+def is_sanitized(program: str | Path) -> bool:
+    """Whether it was built with a sanitizer, whose memory and size are not the program's."""
+    content = Path(program).read_bytes()
+    return b"__asan_init" in content or b"__tsan_init" in content
+
+
+def memory(pid: int, field: str = "VmHWM") -> int:
+    """Bytes that a process has resident (VmRSS), or had at most (VmHWM). 0 of a sanitized program:
+    most of that is not its own."""
+    if is_sanitized(f"/proc/{pid}/exe"):
+        return 0
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.M)
+    assert found
+    return int(found[1]) << 10
+
+
 class Program:
     """A program that says on its output or error where it listens. Ended with the block.
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program, eventually
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program, eventually, is_sanitized, memory
 
 
 def shell(script: str, says: str = r"at (\S+)", **more: object) -> Program:
@@ -106,3 +106,15 @@ def test_eventually() -> None:
     eventually(lambda: next(turns), "three turns")
     with pytest.raises(AssertionError, match=r"not within 0\.1 s: pigs fly"):
         eventually(lambda: False, "pigs fly", seconds=0.1)
+
+
+def test_what_a_process_weighs() -> None:
+    with shell("echo at here; exec sleep 600") as program:
+        assert 100 << 10 < memory(program.pid, "VmRSS") <= memory(program.pid) < 100 << 20
+
+
+def test_sanitized_programs_are_known(tmp_path: Path) -> None:
+    marked = tmp_path / "program"
+    marked.write_bytes(b"...__asan_" + b"init...")
+    assert is_sanitized(marked)
+    assert not is_sanitized("/bin/sh")

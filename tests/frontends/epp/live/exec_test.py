@@ -6,12 +6,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Spawn
 from epp_host import Plugin
+from program import memory
 
 
 def alive(plugin: Plugin, sandbox_id: str, word: str) -> bool:
@@ -208,13 +208,7 @@ def test_sixteen_megabytes_on_one_line(plugin: Plugin, shared_sandbox: str) -> N
     assert len(outcome.stdout) == 16777216
     assert set(outcome.stdout) == {"A"}
     assert outcome.code == 0
-    assert memory_peak(plugin) < 90 << 20
-
-
-def memory_peak(plugin: Plugin) -> int:
-    status = Path(f"/proc/{plugin.process.pid}/status").read_text().splitlines()
-    (line,) = [line for line in status if line.startswith("VmHWM")]
-    return int(line.split()[1]) << 10
+    assert memory(plugin.process.pid) < 90 << 20
 
 
 def test_many_commands_side_by_side(plugin: Plugin) -> None:

@@ -5,14 +5,13 @@ and over gRPC, which has all of them."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from astrabox_sandbox_bridge.client import BridgeClient, Options, v1
 from conftest import program
 from epp_host import Plugin
-from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program, memory
 
 pytestmark = pytest.mark.asyncio
 
@@ -61,13 +60,6 @@ async def client(servers: tuple[Program, Program]) -> AsyncIterator[BridgeClient
         yield client
 
 
-def memory_peak(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) << 10
-    raise AssertionError("no VmHWM")
-
-
 async def test_the_plugin_says_that_no_line_holds_it(plugin: Plugin, sandbox_id: str) -> None:
     for depth in (1, 3):
         params = {"sandbox_id": sandbox_id, "path": FLAT, "depth": depth}
@@ -80,7 +72,7 @@ async def test_the_plugin_says_that_no_line_holds_it(plugin: Plugin, sandbox_id:
         timeout=120,
     )["entries"]
     assert len({entry["name"] for entry in found}) == COUNT // 100
-    assert memory_peak(plugin.process.pid) < MAX_PLUGIN_BYTES
+    assert memory(plugin.process.pid) < MAX_PLUGIN_BYTES
 
 
 @pytest.mark.parametrize(("path", "depth", "extra"), [(FLAT, 1, 0), ("/tmp/huge", 3, 1)])
@@ -92,7 +84,7 @@ async def test_the_bridge_lists_all_of_it(
     depth: int,
     extra: int,
 ) -> None:
-    before = memory_peak(servers[1].process.pid)
+    before = memory(servers[1].process.pid)
     request = v1.ListDirectoryRequest(sandbox_id=sandbox_id, path=path, depth=depth)
     names: list[str] = []
     largest = 0
@@ -102,7 +94,7 @@ async def test_the_bridge_lists_all_of_it(
     assert len(names) == COUNT + extra
     assert len(set(names)) == len(names)
     assert largest < MAX_MESSAGE_BYTES
-    assert memory_peak(servers[1].process.pid) - before < MAX_GROWTH_BYTES
+    assert memory(servers[1].process.pid) - before < MAX_GROWTH_BYTES
 
 
 async def test_a_listing_can_be_left(client: BridgeClient, sandbox_id: str) -> None:

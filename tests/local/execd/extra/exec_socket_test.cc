@@ -91,7 +91,8 @@ TEST_F(ExecSocketTest, MistakesOfTheClient) {
   EXPECT_EQ(error_of(sleeper, MakeFrame(kStdinEof, 5, ""), false), "STDIN_OFFSET");
   EXPECT_EQ(error_of(sleeper, MakeFrame(kSignal, 0, "{}"), false), "INVALID_ARGUMENT");
   // All of them were killed.
-  for (const Json& exec : Json::parse(caller_.Get("/v1/exec").body)["execs"]) {
+  const Json list = Json::parse(caller_.Get("/v1/exec").body);
+  for (const Json& exec : list["execs"]) {
     WaitFor(exec["exec_id"], [](const Json& i) { return i["running"] == false; });
   }
 }

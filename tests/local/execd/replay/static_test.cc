@@ -95,6 +95,12 @@ class Bare {
   pid_t pid_;
 };
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BRIDGE_SANITIZED 1
+#endif
+#endif
+
 const std::vector<std::string> kListen = {"--listen=127.0.0.1:0", "--port-file=/run/port"};
 const std::vector<std::string> kUsr = {
     "--ro-bind", "/usr", "/usr",      "--symlink", "usr/bin", "/bin",    "--symlink",
@@ -107,13 +113,22 @@ std::string Call(int port, std::string_view method, std::string_view target,
                      : std::string(answer.status().message());
 }
 
+class Static : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef BRIDGE_SANITIZED
+    GTEST_SKIP() << "a sanitizer cannot be linked statically";
+#endif
+  }
+};
+
 // How the OpenSandbox server runs the image to get at the file.
-TEST(Static, PlainArgumentsEndItAtOnceAndWell) {
+TEST_F(Static, PlainArgumentsEndItAtOnceAndWell) {
   EXPECT_EQ(Bare({"tail", "-f", "/dev/null"}).Wait(), 0);
   EXPECT_EQ(Bare({"--nonsense"}).Wait(), 2);
 }
 
-TEST(Static, RunsWithNothingBesideIt) {
+TEST_F(Static, RunsWithNothingBesideIt) {
   const Bare bare(kListen);
   const int port = bare.WaitForPort();
   EXPECT_EQ(Call(port, "GET", "/ping"), "200 ");
@@ -128,7 +143,7 @@ TEST(Static, RunsWithNothingBesideIt) {
               HasSubstr("execd: unknown flag --nonsense\n"));
 }
 
-TEST(Static, EndsWellOnSigtermAndTakesEverythingAlong) {
+TEST_F(Static, EndsWellOnSigtermAndTakesEverythingAlong) {
   Bare bare(kListen, kUsr);
   const int port = bare.WaitForPort();
   EXPECT_THAT(Call(port, "POST", "/command",
@@ -138,7 +153,7 @@ TEST(Static, EndsWellOnSigtermAndTakesEverythingAlong) {
   EXPECT_EQ(bare.Wait(), 0);
 }
 
-TEST(Static, AsPid1ItReapsOrphans) {
+TEST_F(Static, AsPid1ItReapsOrphans) {
   const Bare bare(kListen, kUsr);
   const int port = bare.WaitForPort();
   Call(port, "POST", "/command", R"({"command":"for i in 1 2 3 4 5; do (sleep 0.05 &) ; done"})");
