@@ -51,7 +51,11 @@ absl::StatusOr<std::unique_ptr<RawTerminal>> RawTerminal::Enter(int fd) {
     termios wanted = before;
     cfmakeraw(&wanted);
     // Keys that were typed ahead are not lost.
-    if (tcsetattr(fd, TCSADRAIN, &wanted) == 0) return terminal;
+    if (tcsetattr(fd, TCSADRAIN, &wanted) == 0) {
+      // As the kernel has taken it, which adds to it.
+      if (tcgetattr(fd, &wanted) == 0) terminal->guardian_.emplace(fd, before, wanted);
+      return terminal;
+    }
   }
   return absl::UnknownError(fmt::format("the terminal cannot be changed: {}", strerror(errno)));
 }

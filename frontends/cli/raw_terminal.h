@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cli/raw_terminal.h — the person's terminal while a remote one is shown on it: every key goes to
-// the other side. It is put back on destruction, and also when sbx crashes.
+// the other side. It is put back on destruction, when sbx crashes, and when it is killed.
 #pragma once
 
 #include <termios.h>
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
+#include "frontends/cli/terminal_guardian.h"
 
 namespace bridge::cli {
 
@@ -29,6 +31,7 @@ class RawTerminal {
 
   const int fd_;
   const termios before_;
+  std::optional<TerminalGuardian> guardian_;
 };
 
 struct WindowSize {

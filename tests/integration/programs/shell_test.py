@@ -4,84 +4,20 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
-import termios
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Sbx
 from program import Program, eventually
+from terminal import PATIENCE_SECONDS, Terminal
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
-PATIENCE_SECONDS = 40.0
-
-
-class Terminal:
-    """The built sbx on a terminal of 30 rows and 100 columns."""
-
-    def __init__(self, sbx: Sbx, *args: str) -> None:
-        self.master, self.slave = pty.openpty()
-        self.resize(30, 100)
-        self.before = termios.tcgetattr(self.slave)
-        self.process = subprocess.Popen(
-            [os.environ["SBX_BINARY"], *args],
-            stdin=self.slave,
-            stdout=self.slave,
-            stderr=self.slave,
-            env=os.environ | sbx.environment() | {"TERM": "xterm-mono"},
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        self.screen = ""
-
-    def resize(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, keys: str) -> None:
-        os.write(self.master, keys.encode())
-
-    def until(self, pattern: str) -> str:
-        """Reads until the screen has the pattern, and forgets everything up to its end."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (found := re.search(pattern, self.screen)):
-            ready, _, _ = select.select(
-                [self.master], [], [], max(0.0, deadline - time.monotonic())
-            )
-            assert ready, f"no {pattern!r} in {self.screen!r}"
-            self.screen += os.read(self.master, 65536).decode(errors="replace")
-        self.screen = self.screen[found.end() :]
-        return found.group(0)
-
-    def wait(self) -> int:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self.process.poll() is None:
-            assert time.monotonic() < deadline, self.screen
-            ready, _, _ = select.select([self.master], [], [], 0.02)
-            if ready:
-                self.screen += os.read(self.master, 65536).decode(errors="replace")
-        while select.select([self.master], [], [], 0)[0]:
-            self.screen += os.read(self.master, 65536).decode(errors="replace")
-        return self.process.returncode
-
-    def restored(self) -> bool:
-        return termios.tcgetattr(self.slave) == self.before
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for fd in (self.master, self.slave):
-            with contextlib.suppress(OSError):
-                os.close(fd)
 
 
 @pytest.fixture
@@ -124,11 +60,12 @@ def test_keys_go_to_the_other_side(sandbox: str, shell: Any) -> None:
     terminal.type(CTRL_C)
     terminal.until(r"\^C")
     terminal.until(r"[$#] ")
-    terminal.type("echo now; sleep 1000\r")
+    # The program says itself that it runs: a key before that would meet the shell.
+    terminal.type("sh -c 'echo now; exec sleep 1000'\r")
     terminal.until("now\r\n")
     terminal.type(CTRL_Z)
     terminal.until("Stopped")
-    terminal.type("kill -9 %1; echo now; sleep 2000\r")
+    terminal.type("kill -9 %1; sh -c 'echo now; exec sleep 2000'\r")
     terminal.until("now\r\n")
     terminal.type(CTRL_BACKSLASH)
     terminal.until("Quit")
@@ -220,11 +157,50 @@ def test_the_terminal_is_restored_after_a_crash(sandbox: str, shell: Any) -> Non
         assert terminal.restored()
 
 
+def has_ended(pid: int) -> bool:
+    """Also when nobody has taken notice of it yet."""
+    with contextlib.suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+def children(process: subprocess.Popen[bytes]) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            if int(fields[1]) == process.pid:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def test_the_terminal_is_restored_after_a_kill(sandbox: str, shell: Any) -> None:
+    terminal = shell(sandbox)
+    (guardian,) = children(terminal.process)
+    assert not terminal.restored()
+    terminal.process.kill()
+    assert terminal.wait() == -signal.SIGKILL
+    eventually(terminal.restored, "the terminal is as it was")
+    eventually(lambda: has_ended(guardian), "nothing is left running")
+
+
+def test_nothing_stays_behind_at_an_ordinary_end(sandbox: str, shell: Any) -> None:
+    terminal = shell(sandbox)
+    (guardian,) = children(terminal.process)
+    terminal.type("exit\r")
+    assert terminal.wait() == 0
+    assert not Path(f"/proc/{guardian}").exists()
+    assert terminal.restored()
+
+
 def test_a_closed_window_ends_it(sbx: Sbx, sandbox: str, shell: Any) -> None:
     terminal = shell(sandbox)
+    (guardian,) = children(terminal.process)
     os.close(terminal.slave)
     os.close(terminal.master)
     assert terminal.process.wait(PATIENCE_SECONDS) in (125, 129)
+    eventually(lambda: has_ended(guardian), "nothing is left running")
     eventually(lambda: sbx.json("ps", sandbox)["processes"] == [], "the process is gone")
 
 
