@@ -50,6 +50,14 @@ absl::StatusOr<Plan> ReadPlan(const std::vector<std::string>& words) {
   return plan;
 }
 
+// What doing it again would do, which is not the same everywhere.
+std::string_view AfterInterrupt(const Plan& plan) {
+  if (plan.stream) return "interrupted; what came on a pipe is not there to be gone on with";
+  return plan.into_sandbox ? "interrupted; the same command again sends what is not there yet, and "
+                             "the file that was under way from its beginning"
+                           : "interrupted; the same command again goes on where this one was";
+}
+
 int RunCopy(Context& context, const Arguments& arguments) {
   const absl::StatusOr<Plan> plan = ReadPlan(arguments.words());
   if (!plan.ok()) return FailUsage(context, "cp", plan.status());
@@ -71,7 +79,7 @@ int RunCopy(Context& context, const Arguments& arguments) {
   }
   copy.progress.Clear();
   if (copy.interrupted()) {
-    context.streams.Note("interrupted; the same command again goes on where this one was");
+    context.streams.Note(AfterInterrupt(*plan));
     return kExitSignalBase + context.interrupts.first();
   }
   int exit_code = kExitOk;
@@ -91,8 +99,9 @@ std::vector<Command> CopyCommands() {
        "stdin or stdout. Modes and times come along, owners do not. Each file appears in one\n"
        "step. Links are copied as links and never written through.\n"
        "\n"
-       "Done again, it leaves alone what is there (same size and time) and goes on with a large\n"
-       "file out of a sandbox where it was broken off.\n"
+       "Done again, it leaves alone what is there (same size and time). A large file out of a\n"
+       "sandbox is gone on with where it was broken off; one into a sandbox begins again, because\n"
+       "it appears there whole or not at all and what was sent of it is not kept.\n"
        "\n"
        "  sbx cp -r src ID:/srv\n"
        "  sbx cp ID:/srv/report.pdf .\n"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -202,6 +203,38 @@ def test_an_interrupted_download_goes_on(sbx: Sbx, sandbox: str, tmp_path: Path)
     assert inside(sbx, sandbox, "sha256sum < /tmp/large").split()[0] == digest
 
 
+def test_an_interrupted_upload_goes_on_file_by_file(
+    sbx: Sbx, sandbox: str, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a").write_bytes(RANDOM)
+    with (tree / "b").open("wb") as large:
+        large.truncate(1 << 30)
+    (tree / "c").write_bytes(b"last")
+    running = sbx.start("cp", "-r", str(tree), f"{sandbox}:/tmp")
+
+    def sends_b() -> bool:
+        with contextlib.suppress(OSError):  # a descriptor has been closed meanwhile
+            fds = Path(f"/proc/{running.pid}/fd").iterdir()
+            return any(fd.readlink() == tree / "b" for fd in fds)
+        return False
+
+    eventually(sends_b, "the large file is under way")
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130, errors
+    assert b"interrupted" in errors and b"from its beginning" in errors
+    assert inside(sbx, sandbox, "ls /tmp/tree") == "a\n"
+    with (tree / "b").open("r+b") as large:
+        large.truncate(1 << 20)
+    done = sbx.json("cp", "-r", str(tree), f"{sandbox}:/tmp")
+    assert (done["files"], done["unchanged"], done["bytes"]) == (2, 1, (1 << 20) + 4)
+    assert inside(sbx, sandbox, "cd /tmp/tree; sha256sum < a; stat -c %s *") == (
+        f"{hashlib.sha256(RANDOM).hexdigest()}  -\n{len(RANDOM)}\n{1 << 20}\n4\n"
+    )
+
+
 def test_an_interrupted_upload_leaves_nothing(sbx: Sbx, sandbox: str) -> None:
     reader, writer = os.pipe()
     running = subprocess.Popen(
@@ -223,6 +256,7 @@ def test_an_interrupted_upload_leaves_nothing(sbx: Sbx, sandbox: str) -> None:
     _, errors = running.communicate(timeout=60)
     os.close(writer)
     assert running.returncode == 130, errors
+    assert b"again" not in errors  # its input is gone
     eventually(
         lambda: inside(sbx, sandbox, "ls -A /tmp | grep -c -e never -e tmp$ || true") == "0\n",
         "nothing is left behind",
