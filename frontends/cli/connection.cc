@@ -121,6 +121,14 @@ Connection::Connection(Settings settings) : settings_(std::move(settings)) {
   // A proxy of the environment is for the world outside, never for this machine.
   if (settings_.loopback) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetUserAgentPrefix("sbx");
+  // A connection that died without a word (a suspend, a NAT) is noticed within half a minute, also
+  // while nothing is sent for long. Bridges allow a ping every 10 s.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Whoever tries again has waited already; gRPC is not to fail it for having failed before.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (settings_.tls) {
     credentials = grpc::SslCredentials({.pem_root_certs = settings_.ca_pem,

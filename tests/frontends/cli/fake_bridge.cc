@@ -157,6 +157,19 @@ class FakeBridge::Processes final : public pb::ProcessService::Service {
                              pb::ListProcessesResponse* response) override {
     return fake_.Serve("ListProcesses", context, fake_.on_processes, request, response);
   }
+  grpc::Status StartProcess(grpc::ServerContext* context, const pb::StartProcessRequest* request,
+                            pb::StartProcessResponse* response) override {
+    return fake_.Serve("StartProcess", context, fake_.on_start_process, request, response);
+  }
+  grpc::Status AttachProcess(grpc::ServerContext* context, ProcessStream* stream) override {
+    fake_.Record("AttachProcess", *context);
+    if (!fake_.on_attach_process) return {grpc::StatusCode::UNIMPLEMENTED, ""};
+    return fake_.on_attach_process(context, stream);
+  }
+  grpc::Status DeleteProcess(grpc::ServerContext* context, const pb::DeleteProcessRequest* request,
+                             pb::DeleteProcessResponse* response) override {
+    return fake_.Serve("DeleteProcess", context, fake_.on_delete_process, request, response);
+  }
   grpc::Status SignalProcess(grpc::ServerContext* context, const pb::SignalProcessRequest* request,
                              pb::SignalProcessResponse* response) override {
     return fake_.Serve("SignalProcess", context, fake_.on_signal_process, request, response);

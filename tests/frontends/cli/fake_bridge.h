@@ -41,6 +41,7 @@ class FakeBridge {
   using ExecWriter = grpc::ServerWriter<pb::ExecEvent>;
   using ExecuteHandler =
       std::function<grpc::Status(grpc::ServerContext*, const pb::ExecuteRequest&, ExecWriter*)>;
+  using ProcessStream = grpc::ServerReaderWriter<pb::ProcessEvent, pb::AttachProcessRequest>;
   template <typename Request, typename Response>
   using Handler = std::function<grpc::Status(const Request&, Response*)>;
 
@@ -67,6 +68,9 @@ class FakeBridge {
   Handler<pb::CreateSignedEndpointRequest, pb::Endpoint> on_signed_endpoint;
   Handler<pb::GetDiagnosticsRequest, pb::GetDiagnosticsResponse> on_diagnostics;
   Handler<pb::ListProcessesRequest, pb::ListProcessesResponse> on_processes;
+  Handler<pb::StartProcessRequest, pb::StartProcessResponse> on_start_process;
+  std::function<grpc::Status(grpc::ServerContext*, ProcessStream*)> on_attach_process;
+  Handler<pb::DeleteProcessRequest, pb::DeleteProcessResponse> on_delete_process;
   Handler<pb::SignalProcessRequest, pb::SignalProcessResponse> on_signal_process;
   Handler<pb::GetServerInfoRequest, pb::ServerInfo> on_server_info;
   Handler<pb::GetCapabilitiesRequest, pb::GetCapabilitiesResponse> on_capabilities;

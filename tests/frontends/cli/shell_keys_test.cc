@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How `sbx shell` behaves on a terminal is in tests/integration/programs/shell_test.py.
-#include "frontends/cli/shell_session.h"
+// How `sbx shell` behaves on a terminal is in shell_reconnect_test.cc and in
+// tests/integration/programs/shell_test.py.
+#include "frontends/cli/shell_keys.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace bridge::cli {
 namespace {
