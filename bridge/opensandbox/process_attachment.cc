@@ -97,7 +97,11 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
     co_return InvalidField("attach.offset", "lies ahead of the output");
   }
   wanted_ = options.offset;
-  if (!state.running && state.output_offset > 0) {
+  bool started = state.output_offset > 0;
+  if (!state.running && !started) {
+    CO_ASSIGN_OR_RETURN(started, co_await WasProcessStarted(sandbox_, folder_));
+  }
+  if (!state.running && started) {
     // Even the wrapper is gone, and attaching would run everything again.
     if (!options.restart_if_exited) {
       end_offset_ = options.offset.value_or(numbering_.ToApi(state.output_offset));

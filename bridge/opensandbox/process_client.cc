@@ -20,7 +20,7 @@ constexpr absl::Duration kSmallLimit = absl::Seconds(10);
 constexpr size_t kMaxSmallBody = 64 * 1024;
 constexpr int kGetTries = 3;
 constexpr size_t kMaxPasswd = 1 << 20;
-constexpr size_t kMaxListBytes = size_t{16} << 20;
+constexpr size_t kMaxListBytes = size_t{24} << 20;  // in hex
 
 absl::Status Unsupported(std::string_view why) {
   return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE, why,
@@ -44,6 +44,34 @@ int64_t Number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
+// The bytes that hex digits and spaces say, up to what is neither.
+void AppendHex(std::string_view line, std::string* bytes) {
+  for (size_t at = 0; at < line.size();) {
+    if (line[at] == ' ') {
+      ++at;
+      continue;
+    }
+    unsigned char byte = 0;
+    const char* from = line.data() + at;
+    const char* to = line.data() + std::min(at + 2, line.size());
+    const auto [end, error] = std::from_chars(from, to, byte, 16);
+    if (error != std::errc() || end != from + 2) return;
+    *bytes += static_cast<char>(byte);
+    at += 2;
+  }
+}
+
+std::vector<std::string> Arguments(std::string_view bytes) {
+  std::vector<std::string> arguments;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\0');
+    arguments.emplace_back(bytes.substr(0, end));
+    // A process that has written over its arguments may lack the last NUL.
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+  }
+  return arguments;
 }
 
 }  // namespace
@@ -142,9 +170,10 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
                    .terminal = key.terminal,
                    .output_offset = numbering.ToApi(state.output_offset)};
   if (!lines.empty()) info.pid = std::max<int64_t>(0, Number(lines[0]));
-  if (info.pid > 0) {
+  const bool started = state.output_offset > 0 || (lines.size() > 2 && lines[2] == "1");
+  if (info.pid > 0 || (!started && state.running)) {
     info.state = ProcessState::kRunning;
-  } else if (!state.running && state.output_offset == 0) {
+  } else if (!started) {
     info.state = ProcessState::kPending;
   } else {
     info.state = ProcessState::kExited;
@@ -195,41 +224,52 @@ Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::ListAll(CallContex
       co_await execs_.Start(std::move(context), std::move(target), std::move(spec), kSmallLimit));
   std::string text;
   ExecBatch batch;
+  std::optional<Outcome> outcome;
   while (!batch.drained) {
     CO_RETURN_IF_ERROR(co_await exec->Next(&batch, kSmallLimit));
+    if (batch.exited) outcome = batch.exited;
     for (const ExecOutput& output : batch.outputs) {
       if (output.stream == StreamId::kStdout) text += output.data;
     }
-    if (text.size() > kMaxListBytes) exec->Skip(StreamId::kStdout);
+    if (text.size() > kMaxListBytes) {
+      co_return MakeError(ErrorReason::ERROR_REASON_OUTPUT_TRUNCATED,
+                          "the sandbox's processes have more than 8 MiB of arguments");
+    }
+  }
+  if (!outcome || *outcome != Outcome(ExitCode{0})) {
+    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                        "the list of the sandbox's processes broke off");
   }
   co_return ParseProcessList(text);
 }
 
 std::vector<ProcessInfo> ParseProcessList(std::string_view text) {
   std::vector<ProcessInfo> list;
+  std::string arguments;
+  bool readable = false;
+  const auto finish = [&] {
+    if (readable) list.back().command_line = Arguments(arguments);
+    arguments.clear();
+  };
   while (!text.empty()) {
-    const size_t head_end = text.find('\0');
-    if (head_end == std::string_view::npos) break;
-    std::istringstream head{std::string(text.substr(0, head_end))};
-    text.remove_prefix(head_end + 1);
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!line.starts_with('=')) {
+      AppendHex(line, &arguments);
+      continue;
+    }
+    finish();
+    std::istringstream head{std::string(line.substr(1))};
     ProcessInfo info;
     std::string state;
     head >> info.pid >> info.parent_pid >> info.group_id >> state >> info.user;
-    // Arguments each end with NUL; two more follow. An empty argument looks like the end only where
-    // nothing but the next head follows.
-    std::string_view arguments = text.substr(0, text.find(std::string_view("\0\0", 2)));
-    text.remove_prefix(std::min(text.size(), arguments.size() + 2));
-    while (!text.empty() && text.front() == '\0') text.remove_prefix(1);
-    while (!arguments.empty()) {
-      const size_t end = arguments.find('\0');
-      info.command_line.emplace_back(arguments.substr(0, end));
-      arguments.remove_prefix(end == std::string_view::npos ? arguments.size() : end + 1);
-    }
-    if (head.fail() || info.pid <= 0) continue;
+    readable = !head.fail() && info.pid > 0;
+    if (!readable) continue;
     if (state == "Z" || state == "X") info.state = ProcessState::kZombie;
     if (state == "T" || state == "t") info.state = ProcessState::kStopped;
     list.push_back(std::move(info));
   }
+  finish();
   return list;
 }
 

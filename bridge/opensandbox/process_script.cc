@@ -78,6 +78,29 @@ mkfifo -m 600 "$d/i" 2>/dev/null
 exec 4<&0
 )";
 
+// stat_of PID: the fields of its stat behind the name, in $t: state, parent, group, ... A name may
+// hold anything, line breaks and ") " too; what is behind it cannot.
+constexpr char kStatOf[] = R"(stat_of() {
+  t=
+  while IFS= read -r l; do t="$t$l "; done 2>/dev/null <"/proc/$1/stat"
+  t=${t##*) }
+}
+)";
+
+// alive FOLDER: the program's pid in $p, 0 unless it runs, and its group in $g. What was killed
+// together with its wrapper has left its pid behind, which is somebody else's by now or will be:
+// a process is known by its pid and its birth.
+constexpr char kAlive[] = R"(alive() {
+  p=0; b=
+  { [ -e "$1/p" ] && read -r p b; } 2>/dev/null <"$1/p"
+  case $p in ''|*[!0-9]*|0|1) p=0; return;; esac
+  stat_of "$p"
+  set -- $t
+  g=$3
+  [ -n "$t" ] && [ "${b:-${20}}" = "${20}" ] || p=0
+}
+)";
+
 }  // namespace
 
 std::string ProcessFolder(std::string_view scratch, std::string_view nonce) {
@@ -115,9 +138,13 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
           spec.terminal ? "" : "  feed $(((N+1)/2)) <&4 >\"$d/i\" 2>/dev/null 3>&- &\n  F=$!\n") +
       "  (\n  exec 2>&3 3>&-\n" + std::string(spec.terminal ? "" : "  exec <\"$d/i\" 4<&-\n") +
       ChangeUser(user) + Checks(spec) +
-      "  echo \"$BASHPID\" >\"$d/p\"\n  cp \"$d/p\" \"$d/s\"\n  exec $E $U" + Program(spec) +
+      // With its birth, the twentieth field behind the name. Whole from the moment it is there.
+      "  S=; IFS= read -r S 2>/dev/null </proc/$BASHPID/stat; S=(${S##*) })\n"
+      "  echo \"$BASHPID ${S[19]}\" >\"$d/s\"\n"
+      "  ln -f \"$d/s\" \"$d/p\" 2>/dev/null || cp \"$d/s\" \"$d/p\"\n  exec $E $U" +
+      Program(spec) +
       "\n  )\n  s=$?\n  rm -f \"$d/p\"\n"
-      "  [ -e \"$d/s\" ] || : >\"$d/s\"\n" +
+      "  [ -e \"$d/s\" ] || echo 0 >\"$d/s\"\n" +
       // Lets the daemon empty both pipes first, so that the marks come last in its numbering.
       std::string(spec.terminal ? "" : "  sleep 0.03 2>/dev/null\n") +
       "  if [ -e \"$d/f\" ]; then mark f \"$s\"\n"
@@ -142,29 +169,28 @@ std::string RestartScript(std::string_view folder) {
 
 std::string AwaitStartScript(std::string_view folder) {
   const std::string started = ShellQuote(std::string(folder) + "/s");
-  return "i=0\nwhile [ ! -e " + started +
-         " ] && [ $i -lt 100 ]; do sleep 0.01 2>/dev/null || sleep 1; i=$((i+1)); done\ncat " +
-         started + " 2>/dev/null\n";
+  return "i=0\nwhile [ ! -s " + started +
+         " ] && [ $i -lt 100 ]; do sleep 0.01 2>/dev/null || sleep 1; i=$((i+1)); done\n"
+         "read -r p b 2>/dev/null <" +
+         started + " && echo \"$p\"\n";
 }
 
 std::string PidScript(std::string_view folder) {
-  return "d=" + ShellQuote(folder) +
-         "\np=0; c=0\n[ ! -e \"$d/p\" ] || read -r p <\"$d/p\"\n"
-         "[ ! -e \"$d/n\" ] || read -r c <\"$d/n\"\necho \"${p:-0}\"; echo \"${c:-0}\"\n";
+  return std::string(kStatOf) + kAlive + "d=" + ShellQuote(folder) +
+         "\nalive \"$d\"\nc=0\n[ ! -e \"$d/n\" ] || read -r c <\"$d/n\"\n"
+         "s=0\n[ ! -e \"$d/s\" ] || s=1\necho \"$p\"; echo \"${c:-0}\"; echo $s\n";
 }
 
 std::string SignalProcessScript(std::string_view folder, int signal, bool group) {
   const std::string number = std::to_string(signal);
-  std::string script = "read -r p <" + ShellQuote(std::string(folder) + "/p") +
-                       " 2>/dev/null || exit 3\ncase $p in ''|*[!0-9]*|1) exit 3;; esac\n";
+  std::string script = std::string(kStatOf) + kAlive + "alive " + ShellQuote(folder) +
+                       "\n[ \"$p\" != 0 ] || exit 3\n";
   if (!group) return script + "kill -" + number + " \"$p\" 2>/dev/null || exit 3\n";
   // The wrapper leads the group and must live to tell the end.
   return script +
-         "set -- $(cat /proc/$p/stat 2>/dev/null | sed 's/.*) //')\ng=$3\n"
-         "[ -n \"$g\" ] || exit 3\nk=3\nfor s in /proc/[0-9]*/stat; do\n"
-         "  q=${s#/proc/}; q=${q%/stat}\n  [ \"$q\" != \"$g\" ] || [ \"$q\" = \"$p\" ] || "
-         "continue\n"
-         "  set -- $(cat \"$s\" 2>/dev/null | sed 's/.*) //')\n"
+         "k=3\nfor q in /proc/[0-9]*; do\n"
+         "  q=${q#/proc/}\n  [ \"$q\" != \"$g\" ] || [ \"$q\" = \"$p\" ] || continue\n"
+         "  stat_of \"$q\"; set -- $t\n"
          "  [ \"$3\" = \"$g\" ] && kill -" +
          number + " \"$q\" 2>/dev/null && k=0\ndone\nexit $k\n";
 }
@@ -176,18 +202,18 @@ std::string SignalPidScript(int64_t pid, int signal, bool group) {
 }
 
 std::string ListOwnScript(std::string_view scratch) {
-  return "for d in " + ShellQuote(scratch) +
-         "/.sandbox-bridge-p-*; do\n  read -r i <\"$d/id\" || continue\n  p=0\n"
-         "  [ -e \"$d/p\" ] && read -r p <\"$d/p\"\n  echo \"$i $p\"\ndone 2>/dev/null\n";
+  return std::string(kStatOf) + kAlive + "for d in " + ShellQuote(scratch) +
+         "/.sandbox-bridge-p-*; do\n  read -r i <\"$d/id\" || continue\n"
+         "  alive \"$d\"\n  echo \"$i $p\"\ndone 2>/dev/null\n";
 }
 
 std::string ListAllScript() {
-  return "for d in /proc/[0-9]*; do\n  { read -r s <\"$d/stat\"; } 2>/dev/null || continue\n"
-         "  set -- ${s##*) }\n  u=\n  while read -r k v w; do [ \"$k\" = Uid: ] && u=$v && break; "
-         "done"
-         " <\"$d/status\" 2>/dev/null\n"
-         "  printf '%s %s %s %s %s\\0' \"${d#/proc/}\" \"$2\" \"$3\" \"$1\" \"$u\"\n"
-         "  cat \"$d/cmdline\" 2>/dev/null\n  printf '\\0\\0'\ndone\n";
+  return std::string(kStatOf) +
+         "for d in /proc/[0-9]*; do\n  stat_of \"${d#/proc/}\"\n  [ -n \"$t\" ] || continue\n"
+         "  set -- $t\n  u=\n"
+         "  while read -r k v w; do [ \"$k\" = Uid: ] && u=$v && break; done 2>/dev/null "
+         "<\"$d/status\"\n"
+         "  echo \"=${d#/proc/} $2 $3 $1 $u\"\n  od -An -v -tx1 \"$d/cmdline\" 2>/dev/null\ndone\n";
 }
 
 }  // namespace bridge

@@ -6,7 +6,8 @@
 // read, and the daemon's habit of running an exited session again is never triggered. Pure
 // functions.
 //
-// Its folder holds: "id" the process id, "p" the program's pid while it runs, "s" the last pid, "c"
+// Its folder holds: "id" the process id, "p" the program's pid and its birth (the kernel's start
+// time) while it runs, "s" the last ones once it was started for the first time, "c"
 // a pipe on which a line makes it run once more, "m" what the shell says of a death by signal, "n"
 // how many markers were printed, and without a terminal "i" the program's input.
 #pragma once
@@ -33,7 +34,8 @@ std::string RestartScript(std::string_view folder);
 // Waits until the program was started for the first time (at most about a second) and prints its
 // pid.
 std::string AwaitStartScript(std::string_view folder);
-// Prints two lines: the pid, 0 unless the program runs, and how many markers were printed.
+// Prints three lines: the pid, 0 unless the program runs; how many markers were printed; whether
+// the program was ever started, 0 or 1.
 std::string PidScript(std::string_view folder);
 // To the program, or to every member of its session's group but the wrapper. Exit 3: nobody there.
 std::string SignalProcessScript(std::string_view folder, int signal, bool group);
@@ -41,7 +43,8 @@ std::string SignalProcessScript(std::string_view folder, int signal, bool group)
 std::string SignalPidScript(int64_t pid, int signal, bool group);
 // One line a process of the bridge: ID PID-or-0.
 std::string ListOwnScript(std::string_view scratch);
-// All processes, for an exact run: pid ppid pgid state uid NUL cmdline... NUL NUL each.
+// All processes: a line "=PID PPID PGID STATE UID" each, then lines with its arguments in hex,
+// every one of them ended by a 00: nothing that is in them can be taken for a line.
 std::string ListAllScript();
 
 }  // namespace bridge

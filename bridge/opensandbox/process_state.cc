@@ -30,6 +30,14 @@ Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string 
   co_return ParsePtyState(response.body);
 }
 
+Task<absl::StatusOr<bool>> WasProcessStarted(SandboxHandle sandbox, std::string folder) {
+  const absl::StatusOr<std::string> text = co_await sandbox.client.ReadSmallFile(
+      sandbox.context, sandbox.daemon, folder + "/s", kMaxSmallBody);
+  if (ReasonOf(text.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) co_return false;
+  if (!text.ok()) co_return text.status();
+  co_return true;
+}
+
 Task<absl::StatusOr<int>> FetchProcessMarks(SandboxHandle sandbox, std::string folder) {
   absl::StatusOr<std::string> text = co_await sandbox.client.ReadSmallFile(
       sandbox.context, sandbox.daemon, folder + "/n", kMaxSmallBody);

@@ -20,6 +20,10 @@ absl::Status UnknownProcess();
 // GET /pty/{session}.
 Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session);
 
+// Whether the program was ever started. One that was killed together with its wrapper before it
+// printed anything looks to the daemon like one that never was.
+Task<absl::StatusOr<bool>> WasProcessStarted(SandboxHandle sandbox, std::string folder);
+
 // How many markers the wrapper says that it has printed; it says so right after having done it.
 Task<absl::StatusOr<int>> FetchProcessMarks(SandboxHandle sandbox, std::string folder);
 

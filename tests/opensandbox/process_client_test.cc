@@ -213,19 +213,5 @@ TEST_P(Processes, ListsAndForgets) {
   EXPECT_THAT(*list(false), IsEmpty());
 }
 
-TEST(ParseProcessList, OddCommandLines) {
-  const auto list =
-      ParseProcessList(std::string_view("12 1 12 S 0\0a\0b c\0\0\0"
-                                        "13 2 0 I 0\0\0\0"
-                                        "x\0\0\0"
-                                        "14 1 14 Z 5\0\0\0",
-                                        52));
-  ASSERT_EQ(list.size(), 3u);
-  EXPECT_EQ(list[0].command_line, (std::vector<std::string>{"a", "b c"}));
-  EXPECT_EQ(list[0].user, "0");
-  EXPECT_EQ(list[1].pid, 13);
-  EXPECT_EQ(list[2].state, ProcessState::kZombie);
-}
-
 }  // namespace
 }  // namespace bridge

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is told of processes that want to deceive, or that were killed together with what watches
+// them, on a real daemon.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bridge/base/error.h"
+#include "bridge/opensandbox/process_client.h"
+#include "bridge/opensandbox/process_script.h"
+#include "tests/opensandbox/process_fixture.h"
+
+namespace bridge {
+namespace {
+
+using ::testing::SizeIs;
+using R = ErrorReason;
+namespace fs = std::filesystem;
+
+class ProcessTruth : public Processes {
+ protected:
+  std::vector<ProcessInfo> ListAll() {
+    auto all = RunTask(bench.loop, [&] { return processes.List({}, {"box", ""}, true); });
+    EXPECT_TRUE(all.ok()) << all.status();
+    return all.ok() ? *all : std::vector<ProcessInfo>();
+  }
+  ProcessInfo Listed(const std::string& id) {
+    for (ProcessInfo& info : ListAll()) {
+      if (info.process_id == id) return info;
+    }
+    ADD_FAILURE() << "not listed";
+    return {};
+  }
+  ProcessInfo Get(const std::string& id) {
+    auto info = RunTask(bench.loop, [&] { return processes.Get({}, {"box", ""}, id); });
+    EXPECT_TRUE(info.ok()) << info.status();
+    return info.ok() ? *info : ProcessInfo();
+  }
+  absl::Status Signal(const std::string& id, ProcessSignal signal) {
+    return RunTask(bench.loop, [&] { return processes.Signal({}, {"box", ""}, id, signal); });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Daemons, ProcessTruth, ::testing::Values("1.1.0", "current"),
+                         [](const auto& info) {
+                           return std::string(info.param) == "current" ? "current" : "v110";
+                         });
+
+// An empty argument is none the less one, and arguments make no process up.
+TEST_P(ProcessTruth, ArgumentsAreListedAsTheyAre) {
+  const std::vector<std::string> line = {
+      "sh", "-c", "echo up; read x; :", "", "999999 1 1 R 0", "", "=999998 1 1 R 0\n6869\n", ""};
+  const std::string id = Start({.argv = line});
+  Attach(id, {.offset = 0}, "", "up");
+  EXPECT_EQ(Listed(id).command_line, line);
+  for (const ProcessInfo& info : ListAll()) EXPECT_LT(info.pid, 999998);
+}
+
+// A process may call itself as it likes.
+TEST_P(ProcessTruth, NoNameHidesAProcess) {
+  const fs::path odd = fs::path(::testing::TempDir()) / ("odd\n) R 1" + Nap());
+  fs::create_symlink("/bin/sleep", odd);
+  const std::string id = Start({.argv = {odd.string(), "7000"}});
+  EXPECT_GT(Listed(id).parent_pid, 1);
+  const absl::Status sent = Signal(id, {SIGKILL, true});
+  ASSERT_TRUE(sent.ok()) << sent;
+  EXPECT_EQ(Attach(id, {.offset = 0}).outcome, Outcome(Signalled{9}));
+  fs::remove(odd);
+}
+
+// A process that has printed nothing and is killed with its whole group was taken for one that was
+// never started, and attaching started it.
+TEST_P(ProcessTruth, KilledWithWhatWatchesItItIsOver) {
+  for (const bool terminal : {false, true}) {
+    const fs::path runs = fs::path(::testing::TempDir()) / ("runs" + Nap());
+    const std::string nap = Nap();
+    ProcessSpec spec{.shell = "echo run >>" + runs.string() + "; sleep " + nap + "; :"};
+    if (terminal) spec.terminal = TerminalSize{};
+    const std::string id = Start(spec);
+    while (Sleepers(nap).empty()) std::this_thread::yield();
+    EXPECT_EQ(Get(id).state, ProcessState::kRunning);
+    EXPECT_EQ(kill(-getpgid(Sleepers(nap)[0]), SIGKILL), 0);
+    ASSERT_TRUE(AllGone(nap));
+    const absl::Time until = absl::Now() + absl::Seconds(10);
+    while (Get(id).state != ProcessState::kExited && absl::Now() < until) std::this_thread::yield();
+    EXPECT_EQ(Get(id).state, ProcessState::kExited);
+    EXPECT_EQ(Listed(id).state, ProcessState::kExited);
+    EXPECT_EQ(ReasonOf(Signal(id, {SIGTERM, false})), R::ERROR_REASON_PROCESS_NOT_FOUND);
+    const Seen seen = Attach(id, {.offset = 0});
+    ASSERT_TRUE(seen.outcome.has_value()) << seen.status;
+    EXPECT_TRUE(std::holds_alternative<Lost>(*seen.outcome));
+    EXPECT_FALSE(seen.attached.running);
+    std::ifstream file(runs);
+    const std::vector<std::string> lines{std::istream_iterator<std::string>(file), {}};
+    EXPECT_THAT(lines, SizeIs(1));
+  }
+}
+
+// ---- What the scripts make of a folder
+
+class ProcessFolderTest : public ::testing::Test {
+ protected:
+  ProcessFolderTest() { fs::create_directory(folder_); }
+  ~ProcessFolderTest() override { fs::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+  static std::string Run(const std::string& script, int* status = nullptr) {
+    const fs::path file = fs::path(::testing::TempDir()) / ("script" + Nap());
+    std::ofstream(file) << script;
+    FILE* out = popen(("sh " + file.string()).c_str(), "r");
+    std::string text;
+    char buffer[256];
+    while (fgets(buffer, sizeof buffer, out) != nullptr) text += buffer;
+    const int ended = pclose(out);
+    if (status != nullptr) *status = WEXITSTATUS(ended);
+    return text;
+  }
+  static std::string StartOf(pid_t pid) {
+    // This test's own name has no space.
+    return Run("set -- $(cat /proc/" + std::to_string(pid) + "/stat); echo ${22}");
+  }
+
+  const fs::path folder_ = fs::path(::testing::TempDir()) / ("folder" + Nap());
+};
+
+// A pid that somebody else has by now is nobody to be listed or signalled.
+TEST_F(ProcessFolderTest, APidIsKnownByItsBirth) {
+  const std::string self = std::to_string(getpid());
+  Write("id", "p.x.y\n");
+  Write("s", "1\n");
+  Write("p", self + " " + StartOf(getpid()));
+  EXPECT_EQ(Run(PidScript(folder_.string())), self + "\n0\n1\n");
+  int status = -1;
+  Run(SignalProcessScript(folder_.string(), 0, false), &status);
+  EXPECT_EQ(status, 0);
+  for (const std::string& other : {self + " 12345\n", std::string("999999999 1\n"),
+                                   std::string("1 1\n"), std::string("\n"), std::string("x y\n")}) {
+    Write("p", other);
+    EXPECT_EQ(Run(PidScript(folder_.string())), "0\n0\n1\n") << other;
+    for (const bool group : {false, true}) {
+      Run(SignalProcessScript(folder_.string(), 0, group), &status);
+      EXPECT_EQ(status, 3) << other;
+    }
+  }
+}
+
+TEST(ParseProcessList, Lines) {
+  const auto list = ParseProcessList(
+      "=12 1 12 S 0\n 61 00 62 20\n 63 00 00\n"
+      "=13 2 0 I 0\n"
+      "=x\n 61 00\n"
+      "=14 1 14 Z 5\n"
+      "=15 1 14 R 5\n 61 zz\n"
+      "=16 1 14 T 5\n 70 61 72 74");
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_EQ(list[0].command_line, (std::vector<std::string>{"a", "b c", ""}));
+  EXPECT_EQ(list[0].user, "0");
+  EXPECT_EQ(list[1].pid, 13);
+  EXPECT_EQ(list[2].state, ProcessState::kZombie);
+  EXPECT_EQ(list[3].command_line, (std::vector<std::string>{"a"}));
+  EXPECT_EQ(list[4].state, ProcessState::kStopped);
+  EXPECT_EQ(list[4].command_line, (std::vector<std::string>{"part"}));
+}
+
+}  // namespace
+}  // namespace bridge
