@@ -5,9 +5,11 @@
 #include <signal.h>
 
 #include <cctype>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "bridge/base/signal_names.h"
+#include "bridge/base/status_macros.h"
 #include "frontends/cli/command.h"
 #include "frontends/cli/text.h"
 
@@ -17,6 +19,7 @@ namespace {
 using sandbox::bridge::v1::ExecEvent;
 using sandbox::bridge::v1::ExecService;
 using sandbox::bridge::v1::GetDiagnosticsRequest;
+using sandbox::bridge::v1::Outcome;
 using sandbox::bridge::v1::ProcessInfo;
 using sandbox::bridge::v1::ProcessService;
 using sandbox::bridge::v1::SandboxService;
@@ -166,18 +169,35 @@ int PrintDiagnostics(Context& context, const Arguments& arguments) {
   return Print(context, ToJson(response), response.text());
 }
 
-// False when the reader of stdout is gone or it cannot be written.
-bool PrintEvent(Context& context, const ExecEvent& event) {
+absl::Status PrintEvent(Context& context, const ExecEvent& event) {
   if (context.json) {
-    return event.has_keepalive() || context.streams.Out(JsonLine(ToJson(event))).ok();
+    return event.has_keepalive() ? absl::OkStatus() : context.streams.Out(JsonLine(ToJson(event)));
   }
   for (const ExecEvent::Output& output : event.output_batch().outputs()) {
     const bool is_stderr = output.stream() == sandbox::bridge::v1::OUTPUT_STREAM_STDERR;
-    const absl::Status written =
-        is_stderr ? context.streams.Err(output.data()) : context.streams.Out(output.data());
-    if (!written.ok()) return false;
+    RETURN_IF_ERROR(is_stderr ? context.streams.Err(output.data())
+                              : context.streams.Out(output.data()));
   }
-  return true;
+  if (event.drained().stdout_truncated() || event.drained().stderr_truncated()) {
+    context.streams.Note("output was cut: the command has printed more than is kept of it");
+  }
+  if (event.drained().lossy()) context.streams.Note("the output may differ from what was printed");
+  return absl::OkStatus();
+}
+
+// How a followed command ended.
+int ConcludeFollowed(Context& context, const std::optional<Outcome>& outcome) {
+  if (!outcome) {
+    return Fail(context,
+                {.reason = "UPSTREAM_PROTOCOL",
+                 .message = "the stream ended without an outcome",
+                 .advice = "A defect of the bridge; please report it with the bridge's log."},
+                kExitNoVerdict);
+  }
+  if (!outcome->has_exit_code() && !context.json) {
+    context.streams.Note(fmt::format("the command {}", OutcomeText(*outcome)));
+  }
+  return OutcomeExitCode(*outcome);
 }
 
 // What a detached exec has printed and prints; the command itself is left alone.
@@ -192,19 +212,23 @@ int FollowExec(Context& context, const Arguments& arguments) {
   });
   const auto reader = context.bridge.exec().AttachExec(call.get(), request);
   ExecEvent event;
-  int exit_code = kExitNoVerdict;
-  bool has_reader = true;
+  std::optional<Outcome> outcome;
+  absl::Status printed;
   while (reader->Read(&event)) {
-    if (event.has_exited()) exit_code = OutcomeExitCode(event.exited().outcome());
-    if (has_reader && !PrintEvent(context, event)) {
-      has_reader = false;
-      call->TryCancel();
-    }
+    if (event.has_exited()) outcome = event.exited().outcome();
+    if (!printed.ok()) continue;
+    printed = PrintEvent(context, event);
+    if (!printed.ok()) call->TryCancel();
   }
   const grpc::Status status = reader->Finish();
   if (context.interrupts.first() != 0) return kExitSignalBase + context.interrupts.first();
-  if (!has_reader) return kExitSignalBase + SIGPIPE;
-  return status.ok() ? exit_code : FailCall(context, status, kExitNoVerdict);
+  if (absl::IsAborted(printed)) return kExitSignalBase + SIGPIPE;
+  if (!printed.ok()) {
+    return Fail(context, LocalFailure(printed, "The command runs on; mend stdout and repeat."),
+                kExitNoVerdict);
+  }
+  if (!status.ok()) return FailCall(context, status, kExitNoVerdict);
+  return ConcludeFollowed(context, outcome);
 }
 
 int RunLogs(Context& context, const Arguments& arguments) {

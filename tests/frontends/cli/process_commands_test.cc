@@ -149,6 +149,50 @@ TEST_F(ProcessCommandsTest, LogsOfAnExecFollowItToItsExitCode) {
   EXPECT_EQ(ran.err, "err");
 }
 
+// What is not all, or is no exit code, must not look as if it were.
+TEST_F(ProcessCommandsTest, LogsOfAnExecSayWhatIsMissing) {
+  std::vector<pb::ExecEvent> events = {Output(pb::OUTPUT_STREAM_STDOUT, "out")};
+  fake_.on_attach = [&](grpc::ServerContext*, const pb::AttachExecRequest&,
+                        FakeBridge::ExecWriter* writer) {
+    for (const auto& event : events) writer->Write(event);
+    return grpc::Status::OK;
+  };
+  Ran ran = sbx_.Run({"logs", "sb-1", "ex-1"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("UPSTREAM_PROTOCOL"));
+  pb::Outcome lost;
+  lost.mutable_lost()->set_reason("the sandbox went away");
+  pb::ExecEvent drained = Drained();
+  drained.mutable_drained()->set_lossy(true);
+  events = {Ended(lost), drained};
+  ran = sbx_.Run({"logs", "sb-1", "ex-1"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("the sandbox went away"));
+  EXPECT_THAT(ran.err, HasSubstr("may differ"));
+  drained = Drained();
+  drained.mutable_drained()->set_stderr_truncated(true);
+  events = {Exited(0), drained};
+  ran = sbx_.Run({"logs", "sb-1", "ex-1"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("output was cut"));
+}
+
+TEST_F(ProcessCommandsTest, LogsThatCannotBeWrittenAreALocalFailure) {
+  fake_.on_attach = [&](grpc::ServerContext*, const pb::AttachExecRequest&,
+                        FakeBridge::ExecWriter* writer) {
+    for (const auto& event : {Output(pb::OUTPUT_STREAM_STDOUT, "out"), Exited(0), Drained()}) {
+      writer->Write(event);
+    }
+    return grpc::Status::OK;
+  };
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  sbx_.set_out(full);
+  const Ran ran = sbx_.Run({"logs", "sb-1", "ex-1"});
+  close(full);
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("No space left"));
+}
+
 TEST_F(ProcessCommandsTest, AGapIsAFailure) {
   fake_.on_attach = [&](grpc::ServerContext*, const auto&, auto*) {
     return ErrorStatus(pb::ERROR_REASON_REPLAY_GAP, grpc::StatusCode::DATA_LOSS, "gone");
