@@ -150,6 +150,30 @@ TEST_P(Files, InPlaceKeepsHardLinks) {
   EXPECT_EQ(ReadAll(P("g")), "new");
 }
 
+// "Nothing was changed" is promised, and must be true, also where there is no second file.
+TEST_P(Files, InPlaceChangesNothingWhenTheContentIsWrong) {
+  Put("f", "old");
+  fs::create_hard_link(P("f"), P("g"));
+  FileWrite digest{.path = P("f"), .atomic = false, .expected_sha256 = std::string(64, 'a')};
+  EXPECT_EQ(ReasonOf(Write(digest, "new and other").status()), R::ERROR_REASON_PRECONDITION_FAILED);
+  for (const std::string content : {"short", "much longer than was said"}) {
+    FileWrite size{.path = P("f"), .atomic = false, .size = 9};
+    EXPECT_EQ(ReasonOf(Write(size, content).status()), R::ERROR_REASON_PRECONDITION_FAILED);
+  }
+  bench.Settle();
+  EXPECT_EQ(ReadAll(P("f")), "old");
+  const auto written = Write({.path = P("f"), .mode = 0640, .atomic = false, .size = 3}, "new");
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_FALSE(written->atomic);
+  EXPECT_EQ(ReadAll(P("g")), "new");
+  EXPECT_EQ(ModeOf(P("g")), 0640u);
+  const FileWrite fresh{.path = P("h"), .atomic = false, .if_absent = true, .size = 3};
+  ASSERT_TRUE(Write(fresh, "one").ok());
+  EXPECT_EQ(ReasonOf(Write(fresh, "two").status()), R::ERROR_REASON_PRECONDITION_FAILED);
+  EXPECT_EQ(ReadAll(P("h")), "one");
+  EXPECT_THAT(Names(), ElementsAre("f", "g", "h"));
+}
+
 TEST_P(Files, RemoveTakesTheLinkAndNotItsTarget) {
   fs::create_directory(P("dir"));
   Put("dir/f", "x");
