@@ -112,7 +112,7 @@ def file_memory() -> Group:
     values: Values = {}
 
     def peak(w: World, *moves: Callable[[Measured], object]) -> float:
-        bridge = w.start_bridge(w.upstream.place)
+        bridge = w.start_bridge(w.url)
         try:
             for move in moves:
                 move(bridge)

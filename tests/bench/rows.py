@@ -9,16 +9,17 @@ import json
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from program import BRIDGE_LISTENS, Program
-from world import Measured, World
+from world import Measured, Place, World
 
-Cases = dict[str, Callable[[World], float]]
+# Each gets the place that its group wants.
+Cases = dict[str, Callable[[Any], float]]
 Values = dict[str, float]
 
 
@@ -41,6 +42,7 @@ class Group:
     rows: list[Row]
     once: bool = False  # too long to repeat
     needs: tuple[str, ...] = field(default=())  # programs
+    real: bool = False  # wants a RealWorld, not a World
 
 
 _LINE = "a line of output as a build prints it, of an ordinary length, x"
@@ -175,18 +177,9 @@ def _latency() -> Group:
 
 
 def _sdk() -> Group:
-    def sdk(w: World) -> float:
-        here = Path(__file__).parent
-        run = subprocess.run(
-            [sys.executable, here / "sdk_client.py", w.upstream.place, w.sandbox],
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        return float(run.stdout)
-
     command = "--command=echo hi"
     cases: Cases = {
-        "sdk": sdk,
+        "sdk": lambda w: w.sdk("exec", w.sandbox),
         "bridge": lambda w: w.through("exec", command, "--execs=20")["p50"],
         "lines": lambda w: w.through("exec", command, "--execs=20", "--fidelity=lines")["p50"],
         "direct": lambda w: w.around("direct-exec", w.daemon_url + "/command", command, "--execs=20")["p50"],
@@ -237,7 +230,7 @@ def idle(streams: int, fidelity: str, what: str = "idle") -> Group:
     values: Values = {}
 
     def measure(w: World) -> float:
-        bridge = w.start_bridge(w.upstream.place)
+        bridge = w.start_bridge(w.url)
         try:
             before = w.through("unary", "--calls=1000", bridge=bridge)["p50"]
             resident = bridge.status("VmRSS")
@@ -326,7 +319,7 @@ def missing(group: Group) -> list[str]:
     return [name for name in group.needs if not (shutil.which(name) or Path(f"/usr/sbin/{name}").exists())]
 
 
-def run(w: World, group: Group, repeats: int) -> list[Values]:
+def run(w: Place, group: Group, repeats: int) -> list[Values]:
     """The values of each round; the first round only warms up."""
     rounds = []
     for number in range(1 if group.once else repeats + 1):

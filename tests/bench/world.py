@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -33,39 +34,33 @@ class Measured(Program):
         return int(found[1])
 
 
-def _environment() -> dict[str, str]:
+def _environment(key: str) -> dict[str, str]:
     # It makes every start of node three times slower, which would flatter everything else.
     env = {name: value for name, value in os.environ.items() if name != "NODE_EXTRA_CA_CERTS"}
-    return env | {"SANDBOX_BRIDGE_API_KEY": KEY}
+    return env | {"SANDBOX_BRIDGE_API_KEY": key}
 
 
-class World:
-    """A local OpenSandbox with a sandbox, a bridge before it, and nginx with one static answer with a
-    bridge of its own before it: an upstream that costs nothing makes the bridge's own cost plain."""
+class Box:
+    """A sandbox and where its daemon is."""
 
-    def __init__(self, bins: Path, stack: contextlib.ExitStack) -> None:
+    def __init__(self, name: str, endpoint: dict[str, Any]) -> None:
+        self.name = name
+        self.daemon_url = "http://" + endpoint["endpoint"]
+        self.headers = [f"{key}: {value}" for key, value in (endpoint.get("headers") or {}).items()]
+
+
+class Place:
+    """An OpenSandbox, with what is needed to start bridges before it and to measure with."""
+
+    def __init__(self, bins: Path, stack: contextlib.ExitStack, url: str, key: str) -> None:
         self.bins = bins
+        self.url = url
+        self.key = key
         self.client_program = bins / "tests/bench/bench_client"
         self._stack = stack
-        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        key_file = self.folder / "key"
-        key_file.write_text(KEY)
-        self.upstream = self._start(
-            [
-                bins / "bridge/local/local_opensandbox",
-                "--listen=127.0.0.1:0",
-                f"--api_key_file={key_file}",
-            ],
-            OPENSANDBOX_LISTENS,
-        )
-        self.bridge = self.start_bridge(self.upstream.place)
-        self.sandbox, self.daemon_url, self.daemon_headers = self._make_sandbox()
-        self._sandboxes = [self.sandbox]
-        self.static_url, self.hop_url = self._start_nginx()
-        self.static_bridge = self.start_bridge(self.static_url)
 
-    def _start(self, command: list[str | Path], says: str) -> Measured:
-        program = Measured(*command, says=says, environment=_environment())
+    def start(self, command: list[str | Path], says: str) -> Measured:
+        program = Measured(*command, says=says, environment=_environment(self.key))
         self._stack.callback(program.stop)
         return program
 
@@ -77,13 +72,13 @@ class World:
         ]
 
     def start_bridge(self, upstream: str) -> Measured:
-        return self._start(self.bridge_command(upstream), BRIDGE_LISTENS)
+        return self.start(self.bridge_command(upstream), BRIDGE_LISTENS)
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """One request to the local OpenSandbox."""
-        connection = http.client.HTTPConnection(self.upstream.place.removeprefix("http://"))
+        """One request to the OpenSandbox."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"))
         with contextlib.closing(connection):
-            headers = {"OPEN-SANDBOX-API-KEY": KEY, "Content-Type": "application/json"}
+            headers = {"OPEN-SANDBOX-API-KEY": self.key, "Content-Type": "application/json"}
             connection.request(method, path, body and json.dumps(body), headers)
             answer = connection.getresponse()
             text = answer.read()
@@ -91,14 +86,15 @@ class World:
                 raise RuntimeError(f"{method} {path}: status {answer.status}")
             return json.loads(text) if text else None
 
-    def _make_sandbox(self) -> tuple[str, str, list[str]]:
+    def make_sandbox(self, image: str, env: dict[str, str] | None = None) -> Box:
         made = self.ask(
             "POST",
             "/v1/sandboxes",
             {
-                "image": {"uri": "base"},
+                "image": {"uri": image},
                 "entrypoint": ["sleep", "infinity"],
                 "timeout": 7200,
+                "env": env or {},
                 "resourceLimits": {"cpu": "2", "memory": "8Gi"},
             },
         )
@@ -108,24 +104,72 @@ class World:
             if self.ask("GET", f"/v1/sandboxes/{name}")["status"]["state"] == "Running":
                 break
             time.sleep(0.05)
-        found = self.ask("GET", f"/v1/sandboxes/{name}/endpoints/{DAEMON_PORT}")
-        headers = [f"{key}: {value}" for key, value in (found.get("headers") or {}).items()]
-        self._await_daemon(found["endpoint"])
-        return name, "http://" + found["endpoint"], headers
+        box = Box(name, self.ask("GET", f"/v1/sandboxes/{name}/endpoints/{DAEMON_PORT}"))
+        for _ in range(600):
+            # It raises unless the answer is 2xx.
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{box.daemon_url}/ping"):
+                return box
+            time.sleep(0.05)
+        raise RuntimeError("the sandbox's daemon did not answer")
+
+    # What the rows measure with.
+
+    def client(self, *words: str | Path, threads: int = 1) -> dict[str, Any]:
+        """One run of bench_client; raises when any call of it failed."""
+        run = subprocess.run(
+            [self.client_program, *map(str, words), f"--threads={threads}"],
+            stdout=subprocess.PIPE,
+            env=_environment(self.key),
+            check=False,
+        )
+        sample: dict[str, Any] = json.loads(run.stdout)
+        if sample["failures"] or not sample["items"]:
+            raise RuntimeError(f"{words[0]}: {sample['failures']} failed: {sample['first_failure']}")
+        return sample
+
+    def sdk(self, *words: str) -> float:
+        """Seconds that the official SDK takes for one of what sdk_client.py can do."""
+        run = subprocess.run(
+            [sys.executable, Path(__file__).with_name("sdk_client.py"), self.url, *words],
+            stdout=subprocess.PIPE,
+            env=_environment(self.key),
+            check=True,
+        )
+        return float(run.stdout)
+
+    def direct(self, what: str, url: str, headers: list[str], *words: str, **more: Any) -> Any:
+        return self.client(what, f"--url={url}", f"--headers={','.join(headers)}", *words, **more)
+
+
+class World(Place):
+    """A local OpenSandbox with a sandbox, a bridge before it, and nginx with one static answer with a
+    bridge of its own before it: an upstream that costs nothing makes the bridge's own cost plain."""
+
+    def __init__(self, bins: Path, stack: contextlib.ExitStack) -> None:
+        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        key_file = self.folder / "key"
+        key_file.write_text(KEY)
+        upstream = Measured(
+            bins / "bridge/local/local_opensandbox",
+            "--listen=127.0.0.1:0",
+            f"--api_key_file={key_file}",
+            says=OPENSANDBOX_LISTENS,
+            environment=_environment(KEY),
+        )
+        stack.callback(upstream.stop)
+        super().__init__(bins, stack, upstream.place, KEY)
+        self.bridge = self.start_bridge(self.url)
+        box = self.make_sandbox("base")
+        self.sandbox, self.daemon_url, self.daemon_headers = box.name, box.daemon_url, box.headers
+        self._sandboxes = [self.sandbox]
+        self.static_url, self.hop_url = self._start_nginx()
+        self.static_bridge = self.start_bridge(self.static_url)
 
     def sandboxes(self, count: int) -> list[str]:
         """So many of them: a daemon runs at most 512 commands."""
         while len(self._sandboxes) < count:
-            self._sandboxes.append(self._make_sandbox()[0])
+            self._sandboxes.append(self.make_sandbox("base").name)
         return self._sandboxes[:count]
-
-    def _await_daemon(self, endpoint: str) -> None:
-        for _ in range(600):
-            # It raises unless the answer is 2xx.
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{endpoint}/ping"):
-                return
-            time.sleep(0.05)
-        raise RuntimeError("the sandbox's daemon did not answer")
 
     def _start_nginx(self) -> tuple[str, str]:
         """A place with one static answer, and one that passes everything on to the sandbox's daemon."""
@@ -156,31 +200,16 @@ http {{
 """
         )
         (self.folder / "t").mkdir()
-        self._start(["/usr/sbin/nginx", "-c", config, "-p", self.folder], r"(start worker|using the)")
+        self.start(["/usr/sbin/nginx", "-c", config, "-p", self.folder], r"(start worker|using the)")
         return f"http://127.0.0.1:{port}", f"http://127.0.0.1:{hop}/{path}".rstrip("/")
-
-    # What the rows measure with.
-
-    def client(self, *words: str | Path, threads: int = 1) -> dict[str, Any]:
-        """One run of bench_client; raises when any call of it failed."""
-        run = subprocess.run(
-            [self.client_program, *map(str, words), f"--threads={threads}"],
-            stdout=subprocess.PIPE,
-            env=_environment(),
-            check=False,
-        )
-        sample: dict[str, Any] = json.loads(run.stdout)
-        if sample["failures"] or not sample["items"]:
-            raise RuntimeError(f"{words[0]}: {sample['failures']} failed: {sample['first_failure']}")
-        return sample
 
     def through(self, what: str, *words: str, bridge: Measured | None = None, **more: Any) -> Any:
         address = (bridge or self.bridge).place
         return self.client(what, f"--bridge={address}", f"--sandbox={self.sandbox}", *words, **more)
 
     def around(self, what: str, url: str, *words: str, **more: Any) -> Any:
-        headers = ",".join([f"OPEN-SANDBOX-API-KEY: {KEY}", *self.daemon_headers])
-        return self.client(what, f"--url={url}", f"--headers={headers}", *words, **more)
+        headers = [f"OPEN-SANDBOX-API-KEY: {KEY}", *self.daemon_headers]
+        return self.direct(what, url, headers, *words, **more)
 
 
 def _free_port() -> int:

@@ -21,7 +21,8 @@
 
 ABSL_FLAG(std::string, bridge, "", "Address of the bridge.");
 ABSL_FLAG(std::vector<std::string>, sandbox, {""},
-          "The sandbox to work in; several for idle ones.");
+          "Where to work: each thread in the next of them.");
+ABSL_FLAG(std::string, image, "", "What to make a sandbox of.");
 ABSL_FLAG(std::string, url, "", "What to ask without the bridge.");
 ABSL_FLAG(std::vector<std::string>, headers, {}, "NAME:VALUE to send with it.");
 ABSL_FLAG(std::string, command, "", "A line for the sandbox's shell.");
@@ -30,7 +31,7 @@ ABSL_FLAG(std::string, fidelity, "bytes", "bytes or lines.");
 ABSL_FLAG(bool, stamped, false, "Each line of output is a time; measure how late it arrives.");
 ABSL_FLAG(bool, gaps, false, "Let the server fall idle before each call.");
 ABSL_FLAG(int, calls, 1000, "How many calls, or streams, a thread.");
-ABSL_FLAG(int, execs, 1, "How many commands a thread, one after the other.");
+ABSL_FLAG(int, execs, 1, "How many commands, files or sandboxes a thread, one after the other.");
 ABSL_FLAG(int64_t, bytes, 1 << 20, "How large a file to write.");
 ABSL_FLAG(int, threads, 1, "How many do it at once.");
 
@@ -73,40 +74,43 @@ Sample InTurn(int times, const std::function<Sample()>& work) {
 
 Sample Measure(const std::string& what) {
   const DirectTarget direct{absl::GetFlag(FLAGS_url), absl::GetFlag(FLAGS_headers)};
-  const std::vector<std::string> sandboxes = absl::GetFlag(FLAGS_sandbox);
-  const std::string sandbox = sandboxes.empty() ? "" : sandboxes[0];
+  std::vector<std::string> sandboxes = absl::GetFlag(FLAGS_sandbox);
+  if (sandboxes.empty()) sandboxes = {""};
+  const std::string sandbox = sandboxes[0];
   const std::string command = absl::GetFlag(FLAGS_command);
+  const std::string path = absl::GetFlag(FLAGS_path);
+  const int64_t bytes = absl::GetFlag(FLAGS_bytes);
   const bool stamped = absl::GetFlag(FLAGS_stamped);
   const int calls = absl::GetFlag(FLAGS_calls);
-  const int execs = absl::GetFlag(FLAGS_execs);
+  const int times = absl::GetFlag(FLAGS_execs);
   const v1::Fidelity fidelity =
       absl::GetFlag(FLAGS_fidelity) == "lines" ? v1::FIDELITY_LINES : v1::FIDELITY_BYTES;
   const std::string address = absl::GetFlag(FLAGS_bridge);
   const auto channel = address.empty() ? nullptr : NewChannel(address);
+  std::atomic<size_t> number = 0;  // of the thread
+  const auto exec = [&] {
+    const std::string& where = sandboxes[number++ % sandboxes.size()];
+    return InTurn(times, [&] { return GrpcExec(channel, where, command, fidelity, stamped); });
+  };
+  const auto upload = [&] {
+    const std::string own = path + std::to_string(number++);  // each thread has a file of its own
+    return InTurn(times, [&] { return GrpcUpload(channel, sandbox, own, bytes); });
+  };
+  const auto in_turn = [times](auto work) { return [=] { return InTurn(times, work); }; };
   const std::map<std::string, std::function<Sample()>> measurements = {
       {"echo", [&] { return GrpcEcho(channel, calls); }},
       {"unary", [&] { return GrpcUnary(channel, sandbox, calls, absl::GetFlag(FLAGS_gaps)); }},
-      {"exec",
-       [&] {
-         return InTurn(execs,
-                       [&] { return GrpcExec(channel, sandbox, command, fidelity, stamped); });
-       }},
-      {"download", [&] { return GrpcDownload(channel, sandbox, absl::GetFlag(FLAGS_path)); }},
-      {"upload",
-       [&] {
-         static std::atomic<int> number = 0;  // each thread has a file of its own
-         return GrpcUpload(channel, sandbox, absl::GetFlag(FLAGS_path) + std::to_string(number++),
-                           absl::GetFlag(FLAGS_bytes));
-       }},
+      {"exec", exec},
+      {"create", [&] { return GrpcCreate(channel, absl::GetFlag(FLAGS_image), times); }},
+      {"download", in_turn([&] { return GrpcDownload(channel, sandbox, path); })},
+      {"upload", upload},
       {"idle", [&] { return GrpcIdle(channel, sandboxes, calls, fidelity); }},
       {"terminal-echo", [&] { return GrpcTerminalEcho(channel, sandbox, calls); }},
       {"idle-processes", [&] { return GrpcIdleProcesses(channel, sandboxes, calls); }},
       {"direct-unary", [&] { return DirectUnary(direct, calls); }},
-      {"direct-exec",
-       [&] { return InTurn(execs, [&] { return DirectExec(direct, command, stamped); }); }},
-      {"direct-download", [&] { return DirectDownload(direct); }},
-      {"direct-upload",
-       [&] { return DirectUpload(direct, absl::GetFlag(FLAGS_path), absl::GetFlag(FLAGS_bytes)); }},
+      {"direct-exec", in_turn([&] { return DirectExec(direct, command, stamped); })},
+      {"direct-download", in_turn([&] { return DirectDownload(direct); })},
+      {"direct-upload", in_turn([&] { return DirectUpload(direct, path, bytes); })},
   };
   const auto found = measurements.find(what);
   if (found == measurements.end()) {
@@ -122,7 +126,7 @@ Sample Measure(const std::string& what) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "bench_client (echo|unary|exec|download|upload|idle|terminal-echo|idle-processes|"
+      "bench_client (echo|unary|exec|create|download|upload|idle|terminal-echo|idle-processes|"
       "direct-unary|direct-exec|direct-download|direct-upload) [flags]");
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
   if (words.size() != 2) {

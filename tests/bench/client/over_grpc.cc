@@ -111,6 +111,30 @@ Sample GrpcExec(const std::shared_ptr<grpc::Channel>& channel, const std::string
   return sample;
 }
 
+Sample GrpcCreate(const std::shared_ptr<grpc::Channel>& channel, const std::string& image,
+                  int times) {
+  Sample sample;
+  auto stub = v1::SandboxService::NewStub(channel);
+  v1::CreateSandboxRequest request;
+  request.mutable_spec()->set_image(image);
+  const double start = Now();
+  for (int i = 0; i < times; ++i) {
+    grpc::ClientContext creating, deleting;
+    v1::CreateSandboxResponse made;
+    const double begin = Now();
+    grpc::Status status = stub->CreateSandbox(&creating, request, &made);
+    sample.latencies.push_back(Now() - begin);
+    ++sample.items;
+    v1::DeleteSandboxRequest gone;
+    gone.set_sandbox_id(made.sandbox().sandbox_id());
+    v1::DeleteSandboxResponse deleted;
+    if (status.ok()) status = stub->DeleteSandbox(&deleting, gone, &deleted);
+    if (!status.ok()) sample.Fail(Why(status));
+  }
+  sample.seconds = Now() - start;
+  return sample;
+}
+
 Sample GrpcDownload(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
                     const std::string& path) {
   Sample sample;

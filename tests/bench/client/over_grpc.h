@@ -27,6 +27,10 @@ Sample GrpcUnary(const std::shared_ptr<grpc::Channel>& channel, const std::strin
 // `stamped` each line is a time of the monotonic clock in nanoseconds.
 Sample GrpcExec(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
                 const std::string& command, sandbox::bridge::v1::Fidelity fidelity, bool stamped);
+// Makes a sandbox, waits until it can be used and deletes it, so many times; the latencies are of
+// the making alone.
+Sample GrpcCreate(const std::shared_ptr<grpc::Channel>& channel, const std::string& image,
+                  int times);
 // One file; `items` are its bytes.
 Sample GrpcDownload(const std::shared_ptr<grpc::Channel>& channel, const std::string& sandbox_id,
                     const std::string& path);
