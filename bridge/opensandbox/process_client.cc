@@ -298,6 +298,12 @@ Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTar
                                                  std::string process_id) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  if (key.terminal) {
+    // The daemon kills one group, and a hang-up reaches one more: a shell's other jobs would stay.
+    (void)co_await RunScript(client_, sandbox.context, sandbox.daemon, EndSessionScript(folder),
+                             nullptr);
+  }
   HttpRequest request = client_.Request(sandbox.context, *sandbox.daemon, "DELETE",
                                         "/pty/" + QueryEscape(key.session), kSmallLimit);
   CO_ASSIGN_OR_RETURN(
@@ -306,7 +312,6 @@ Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTar
   if (response.status != 200 && response.status != 404) {
     co_return DaemonError(response, "end a process");
   }
-  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
   HttpRequest remove = client_.Request(sandbox.context, *sandbox.daemon, "DELETE",
                                        "/directories?path=" + QueryEscape(folder), kSmallLimit);
   (void)co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(remove), kMaxSmallBody);

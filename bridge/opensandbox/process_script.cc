@@ -201,6 +201,30 @@ std::string SignalPidScript(int64_t pid, int signal, bool group) {
          " 2>&1) && exit 0\ncase \"$o\" in *'ermitted'*|*'ermission'*) exit 13;; esac\nexit 3\n";
 }
 
+std::string EndSessionScript(std::string_view folder) {
+  return std::string(kStatOf) + kAlive + "alive " + ShellQuote(folder) + R"(
+[ "$p" != 0 ] || exit 0
+stat_of "$p"
+set -- $t
+s=$4
+kill -STOP "$p" 2>/dev/null
+i=0
+while [ $i -lt 20 ]; do
+  i=$((i+1)); k=0
+  for q in /proc/[0-9]*; do
+    q=${q#/proc/}
+    [ "$q" != "$s" ] && [ "$q" != "$p" ] || continue
+    stat_of "$q"
+    set -- $t
+    [ "$4" = "$s" ] && [ "$1" != Z ] && kill -9 "$q" 2>/dev/null && k=1
+  done
+  [ $k = 1 ] || break
+done
+kill -9 "$p" 2>/dev/null
+exit 0
+)";
+}
+
 std::string ListOwnScript(std::string_view scratch) {
   return std::string(kStatOf) + kAlive + "for d in " + ShellQuote(scratch) +
          "/.sandbox-bridge-p-*; do\n  read -r i <\"$d/id\" || continue\n"

@@ -41,6 +41,9 @@ std::string PidScript(std::string_view folder);
 std::string SignalProcessScript(std::string_view folder, int signal, bool group);
 // To any pid or group. Exit 3: no such process, 13: not permitted.
 std::string SignalPidScript(int64_t pid, int signal, bool group);
+// Kills the program of a terminal and all of its session, jobs in groups of their own too, but the
+// wrapper. The program is stopped first, so that it starts nothing more meanwhile.
+std::string EndSessionScript(std::string_view folder);
 // One line a process of the bridge: ID PID-or-0.
 std::string ListOwnScript(std::string_view scratch);
 // All processes: a line "=PID PPID PGID STATE UID" each, then lines with its arguments in hex,

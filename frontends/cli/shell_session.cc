@@ -110,13 +110,17 @@ ShellSession::End ShellSession::AttachOnce(ShellKeys& keys) {
   attach->set_takeover(options_.takeover || attached_once_);
   (void)stream->Write(request);
   v1::ProcessEvent event;
+  bool seen = true;
   while (stream->Read(&event)) {
     if (event.has_attached()) TakeAttached(event.attached(), keys);
-    if (!TakeEvent(event)) call->TryCancel();
+    if (TakeEvent(event)) continue;
+    seen = false;
+    call->TryCancel();
   }
   in_doubt_ += std::max<int64_t>(0, keys.End() - acked_);
   status_ = stream->Finish();
-  if (keys.left()) return End::kLeft;
+  // A window that was closed may show in the output before it does in the input.
+  if (keys.left() || !seen) return End::kLeft;
   if (displaced_) return End::kDisplaced;
   return drained_ ? End::kExited : End::kLost;
 }

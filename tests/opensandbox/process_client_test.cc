@@ -184,6 +184,20 @@ TEST_P(Processes, SpawnFailuresAreTold) {
   EXPECT_EQ(kind({.shell = "pwd", .cwd = "/no/such"}), Kind::kBadCwd);
 }
 
+// A shell gives each job a group of its own; a hang-up reaches only the one in the foreground.
+TEST_P(Processes, ATerminalIsDeletedWithAllItsJobs) {
+  const std::string nap = Nap();
+  const std::string id =
+      Start({.shell = "set -m; for i in 1 2 3; do sleep " + nap + " & done; echo up; wait",
+             .terminal = TerminalSize{24, 80}});
+  EXPECT_TRUE(Attach(id, {.offset = 0}, "", "up\r\n").status.ok());
+  const absl::Time until = absl::Now() + absl::Seconds(10);
+  while (Sleepers(nap).size() < 3 && absl::Now() < until) std::this_thread::yield();
+  EXPECT_EQ(Sleepers(nap).size(), 3u);
+  EXPECT_TRUE(*RunTask(bench.loop, [&] { return processes.Delete({}, {"box", ""}, id); }));
+  EXPECT_TRUE(AllGone(nap)) << Sleepers(nap).size() << " jobs are left";
+}
+
 TEST_P(Processes, ListsAndForgets) {
   const std::string nap = Nap();
   const std::string id = Start({.argv = {"sleep", nap}});
