@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// base/ascii.h — ASCII text compared without regard to case, on std::string_view (Debian's Abseil
+// base/ascii.h — ASCII text without regard to case, on std::string_view (Debian's Abseil
 // takes only its own). Bytes above 0x7f compare as they are. Any thread.
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace bridge {
 
 inline char AsciiLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+inline std::string AsciiLowered(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), AsciiLower);
+  return lower;
+}
 
 inline bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

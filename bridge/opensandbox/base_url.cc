@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "bridge/base/ascii.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "fmt/format.h"
@@ -17,10 +18,6 @@ namespace {
 
 constexpr std::string_view kSchemeEnd = "://";
 constexpr size_t kMaxUrlBytes = 2048;
-
-std::string Lower(std::string_view text) {
-  return absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
-}
 
 struct Authority {
   std::string host;  // lower case; an IPv6 address in its brackets
@@ -36,7 +33,7 @@ std::optional<Authority> ParseAuthority(std::string_view text) {
     host_end = bracket + 1;
   }
   if (host_end == std::string_view::npos) host_end = text.size();
-  Authority result{.host = Lower(text.substr(0, host_end)), .port = std::nullopt};
+  Authority result{.host = AsciiLowered(text.substr(0, host_end)), .port = std::nullopt};
   if (result.host.empty() || result.host == "[]") return std::nullopt;
   for (const char c : result.host) {
     const auto u = static_cast<unsigned char>(c);
@@ -62,7 +59,7 @@ std::optional<Authority> ParseAuthority(std::string_view text) {
 std::optional<std::string> CleanPrefix(std::string_view path) {
   std::vector<std::string> segments =
       absl::StrSplit(absl::string_view(path.data(), path.size()), '/', absl::SkipEmpty());
-  if (!segments.empty() && Lower(segments.back()) == "v1") segments.pop_back();
+  if (!segments.empty() && AsciiLowered(segments.back()) == "v1") segments.pop_back();
   std::string result;
   for (const std::string& segment : segments) {
     if (segment == "." || segment == "..") return std::nullopt;
@@ -83,7 +80,7 @@ absl::StatusOr<BaseUrl> ParseBaseUrl(std::string_view text, std::string_view fie
   std::string scheme = "http";
   const size_t scheme_end = text.find(kSchemeEnd);
   if (scheme_end != std::string_view::npos) {
-    scheme = Lower(text.substr(0, scheme_end));
+    scheme = AsciiLowered(text.substr(0, scheme_end));
     text.remove_prefix(scheme_end + kSchemeEnd.size());
     if (scheme != "http" && scheme != "https") {
       return InvalidField(field, "must be an http or https URL");
@@ -114,7 +111,7 @@ absl::StatusOr<BaseUrl> ParseBaseUrl(std::string_view text, std::string_view fie
 std::string OriginOf(std::string_view url) {
   const size_t scheme_end = url.find(kSchemeEnd);
   if (scheme_end == std::string_view::npos) return "";
-  std::string scheme = Lower(url.substr(0, scheme_end));
+  std::string scheme = AsciiLowered(url.substr(0, scheme_end));
   if (scheme == "ws") scheme = "http";
   if (scheme == "wss") scheme = "https";
   if (scheme != "http" && scheme != "https") return "";

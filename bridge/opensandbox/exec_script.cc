@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/exec_script.h"
 
+#include "bridge/base/shell.h"
+
 namespace bridge {
 namespace {
 
@@ -59,18 +61,6 @@ std::string CdLine(const ExecSpec& spec, std::string_view on_failure) {
 ExecFolder::ExecFolder(std::string_view scratch, std::string_view nonce) {
   while (!scratch.empty() && scratch.back() == '/') scratch.remove_suffix(1);
   path_ = std::string(scratch) + std::string(kFolderPrefix) + std::string(nonce);
-}
-
-std::string ShellQuote(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
 }
 
 std::string PlainScript(const ExecSpec& spec) {

@@ -46,9 +46,6 @@ class ExecFolder {
   std::string path_;
 };
 
-// 'it'\''s' — one word for a shell, whatever it holds.
-std::string ShellQuote(std::string_view text);
-
 // The command alone, for the lossy route: `exec 'a' 'b'`, or the shell line as it is. `cwd` first.
 std::string PlainScript(const ExecSpec& spec);
 

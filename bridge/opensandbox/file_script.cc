@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bridge/base/error.h"
+#include "bridge/base/shell.h"
 #include "bridge/base/utf8.h"
-#include "bridge/opensandbox/exec_script.h"
 
 namespace bridge {
 namespace {

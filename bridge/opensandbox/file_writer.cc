@@ -2,8 +2,8 @@
 #include "bridge/opensandbox/file_writer.h"
 
 #include "bridge/base/error.h"
+#include "bridge/base/shell.h"
 #include "bridge/base/status_macros.h"
-#include "bridge/opensandbox/exec_script.h"
 #include "bridge/opensandbox/file_codec.h"
 #include "bridge/opensandbox/file_error.h"
 #include "bridge/opensandbox/file_script.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "bridge/opensandbox/exec_script.h"
+#include "bridge/base/shell.h"
 
 namespace bridge {
 

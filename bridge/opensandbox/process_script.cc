@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/process_script.h"
 
-#include "bridge/opensandbox/exec_script.h"
+#include "bridge/base/shell.h"
 
 namespace bridge {
 namespace {

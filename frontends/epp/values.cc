@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontends/epp/values.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -23,12 +22,6 @@ std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == text.npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), AsciiLower);
-  return lower;
 }
 
 std::optional<double> ParseNumber(std::string_view text) {
@@ -71,7 +64,7 @@ absl::StatusOr<bool> AsBool(const Json& value, std::string_view field) {
   if (value.is_number_integer()) {
     word = value.dump();
   } else if (value.is_string()) {
-    word = Lower(Trimmed(value.get_ref<const std::string&>()));
+    word = AsciiLowered(Trimmed(value.get_ref<const std::string&>()));
   }
   if (word == "true" || word == "1" || word == "yes" || word == "on") return true;
   if (word == "false" || word == "0" || word == "no" || word == "off") return false;

@@ -14,6 +14,12 @@ TEST(Ascii, ComparesWithoutCase) {
   EXPECT_FALSE(EqualsIgnoreCase("\xc3\x9c", "\xc3\xbc"));  // no letters of ASCII
 }
 
+TEST(Ascii, LowersLettersOfAsciiOnly) {
+  EXPECT_EQ(AsciiLowered("HTTPS://Host-[1]@Z"), "https://host-[1]@z");
+  EXPECT_EQ(AsciiLowered("\xc3\x9c"), "\xc3\x9c");
+  EXPECT_EQ(AsciiLowered(""), "");
+}
+
 TEST(Ascii, FindsStartsAndParts) {
   EXPECT_TRUE(StartsWithIgnoreCase("HTTPS://h", "https://"));
   EXPECT_FALSE(StartsWithIgnoreCase("http", "https"));

@@ -198,10 +198,5 @@ TEST_P(ExecScript, SignalReachesTheGroup) {
   EXPECT_EQ(WEXITSTATUS(Run(SignalScript(*folder_, SIGUSR1))), 4);
 }
 
-TEST(ShellQuote, AnyText) {
-  EXPECT_EQ(ShellQuote(""), "''");
-  EXPECT_EQ(ShellQuote("it's"), "'it'\\''s'");
-}
-
 }  // namespace
 }  // namespace bridge

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "bridge/base/shell.h"
+
 namespace bridge::local::execd {
 namespace {
 
@@ -88,18 +90,6 @@ bool IsKept(std::string_view name, std::string_view value) {
 }
 
 }  // namespace
-
-std::string ShellQuote(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
 
 std::string SessionScript(std::string_view command, std::string_view dump_path) {
   std::string out =

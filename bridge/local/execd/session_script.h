@@ -29,7 +29,4 @@ std::optional<SessionState> ParseSessionDump(std::string_view dump);
 // Is the line kept from the client, as the real daemon's own markers are?
 bool IsSessionMarker(std::string_view line);
 
-// `text` as one word of a shell.
-std::string ShellQuote(std::string_view text);
-
 }  // namespace bridge::local::execd

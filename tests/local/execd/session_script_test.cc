@@ -93,11 +93,6 @@ TEST(SessionScript, AfterExitThereIsNoDump) {
   EXPECT_FALSE(std::ifstream(dir + "/none").good());
 }
 
-TEST(SessionScript, Quoting) {
-  EXPECT_EQ(ShellQuote("a'b c$"), "'a'\\''b c$'");
-  EXPECT_EQ(ShellQuote(""), "''");
-}
-
 TEST(SessionMarker, AsInTheRealDaemon) {
   EXPECT_TRUE(IsSessionMarker("__EXIT_CODE__:7"));
   EXPECT_TRUE(IsSessionMarker("__PWD__:/x"));
