@@ -155,6 +155,35 @@ size_t RawConnection::WriteUntilFull() {
   }
 }
 
+void RawConnection::RelayTo(int port) {
+  std::string bytes = ReadSome();
+  if (bytes.empty()) return;  // nobody who trusts us
+  Address address = Loopback(RawServer::Family::kIpv4, port);
+  const int behind = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool open = ::connect(behind, address.get(), address.size) == 0;
+  while (open) {
+    for (size_t sent = 0; open && sent < bytes.size();) {
+      const ssize_t n = ::send(behind, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      open = n > 0;
+      if (open) sent += static_cast<size_t>(n);
+    }
+    bytes.clear();
+    pollfd both[] = {{.fd = fd_, .events = POLLIN, .revents = 0},
+                     {.fd = behind, .events = POLLIN, .revents = 0}};
+    open = open && ::poll(both, 2, -1) > 0;
+    if (open && both[1].revents != 0) {
+      char back[65536];
+      const ssize_t n = ::recv(behind, back, sizeof(back), 0);
+      open = n > 0 && Write({back, static_cast<size_t>(n)});
+    }
+    if (open && both[0].revents != 0) {
+      bytes = ReadSome();
+      open = !bytes.empty();
+    }
+  }
+  ::close(behind);
+}
+
 void RawConnection::EndWriting() {
   if (tls_ != nullptr) SSL_shutdown(tls_);
   ::shutdown(fd_, SHUT_WR);

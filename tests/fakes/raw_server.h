@@ -50,6 +50,8 @@ class RawConnection {
   void EndWriting();                   // FIN
   void Reset();                        // RST, whatever is buffered
   void Close();
+  // Passes everything on to a port of 127.0.0.1 and back until one side ends.
+  void RelayTo(int port);
   // Waits until the peer closed or reset the connection, reading what comes.
   void AwaitClose() { (void)ReadToEnd(); }
 

@@ -113,6 +113,32 @@ TEST_F(ConnectionTest, FailuresAreTyped) {
   EXPECT_THAT(open(tls.Url()), SaysInMessage("not trusted"));
 }
 
+// A WebSocket looks at trust, name and date as every other request does.
+TEST_F(ConnectionTest, AWebSocketOverTlsToAStrangerIsRefused) {
+  struct Case {
+    TestCertificate::Options certificate;
+    bool known;
+    std::string_view says;
+  };
+  for (const Case& c : {Case{{}, false, "self-signed certificate"},
+                        Case{{.names = "DNS:elsewhere.example"}, true, "subject name"},
+                        Case{{.expires_in_seconds = -60}, true, "certificate has expired"}}) {
+    const TestCertificate certificate(c.certificate);
+    bool asked = false;
+    RawServer server(certificate, [&](RawConnection& peer) { asked = !peer.ReadHead().empty(); });
+    HttpClient client(loop_, {.ca_bundle = c.known ? certificate.pem() : ""});
+    const absl::Status connected = RunTask(loop_, [&]() -> Task<absl::Status> {
+      WebSocket socket(client);
+      co_return co_await socket.Connect("wss://localhost:" + std::to_string(server.port()) + "/ws");
+    });
+    EXPECT_THAT(connected, FailsWith("UPSTREAM_UNAVAILABLE")) << c.says;
+    EXPECT_THAT(connected, HasMetadata("phase", "connect")) << c.says;
+    EXPECT_THAT(connected, SaysInMessage(std::string(c.says)));
+    server.AwaitScripts();
+    EXPECT_FALSE(asked) << "nothing was sent, in the clear or otherwise";
+  }
+}
+
 TEST_F(ConnectionTest, AWebSocketOverTls) {
   const TestCertificate certificate;
   RawServer server(certificate, [](RawConnection& peer) {
