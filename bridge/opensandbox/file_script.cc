@@ -21,12 +21,15 @@ enum Exit {
   kNoSpace = 15,
   kUnknownUser = 16,
   kNotEmpty = 18,
+  kNoSuchTool = 127,  // the shell's own word for it
 };
 
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
-// are the C library's, the same for coreutils and busybox.
+// are the C library's, the same for coreutils and busybox. `p DIRECTORY` makes one with its
+// parents: what "exists" then is in the way.
 constexpr char kTry[] = R"(LC_ALL=C; export LC_ALL
 fail() {
+  [ $? != 127 ] || exit 127
   case "$1" in
     *'No such file'*) exit 10;;
     *'s a directory'*) exit 11;;
@@ -42,7 +45,17 @@ fail() {
 t() {
   o=$("$@" 2>&1) || fail "$o"
 }
+p() {
+  o=$(mkdir -p "$1" 2>&1) || case "$?$o" in
+    127*) exit 127;;
+    *'ile exists'*) exit 12;;
+    *) fail "$o";;
+  esac
+}
 )";
+
+// Behind readlink, which says nothing.
+constexpr char kOrNothingThere[] = " || { [ $? != 127 ] || exit 127; exit 10; }\n";
 
 // chmod does not know a path that begins with a dash; ours are absolute. With five digits it also
 // takes a directory's set-group-id bit away, which with fewer it keeps.
@@ -148,6 +161,12 @@ absl::Status FileScriptError(int exit_status, std::string_view what) {
       reason = ErrorReason::ERROR_REASON_DIRECTORY_NOT_EMPTY;
       words = "the directory is not empty";
       break;
+    case kNoSuchTool:
+      return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
+                       std::string(what) +
+                           ": the image lacks a tool that this needs; those of "
+                           "coreutils and findutils, or busybox, are enough",
+                       {.metadata = {{"feature", "files.tools"}}});
     default:
       break;
   }
@@ -157,7 +176,7 @@ absl::Status FileScriptError(int exit_status, std::string_view what) {
 std::string ReserveScript(std::string_view temporary, bool create_parents) {
   const std::string quoted = ShellQuote(temporary);
   std::string script = kTry;
-  if (create_parents) script += "t mkdir -p " + ShellQuote(ParentOf(temporary)) + "\n";
+  if (create_parents) script += "p " + ShellQuote(ParentOf(temporary)) + "\n";
   return script + "umask 077\nt touch " + quoted + "\n";
 }
 
@@ -166,7 +185,7 @@ FileAlias::FileAlias(std::string_view scratch, std::string_view nonce)
 
 std::string LinkScript(const FileAlias& alias, std::string_view path, bool create) {
   std::string script = kTry;
-  if (create) script += "t mkdir -p " + ShellQuote(path) + "\n";
+  if (create) script += "p " + ShellQuote(path) + "\n";
   return script + "t mkdir -m 700 " + ShellQuote(alias.folder) + "\nt ln -s " + ShellQuote(path) +
          " " + ShellQuote(alias.path()) + "\n";
 }
@@ -216,7 +235,7 @@ std::string CommitScript(const FileWrite& write, std::string_view temporary,
 std::string StatScript(std::string_view path) {
   const std::string quoted = ShellQuote(path);
   return std::string(kTry) + Missing(quoted) + "stat -c '%f\n%s\n%Y\n%U\n%u\n%G\n%g' " + quoted +
-         " 2>/dev/null || exit 1\n[ ! -h " + quoted + " ] || readlink " + quoted + "\n";
+         " 2>/dev/null || exit\n[ ! -h " + quoted + " ] || readlink " + quoted + "\n";
 }
 
 absl::StatusOr<FileInfo> ParseStatLines(const std::vector<std::string>& lines,
@@ -262,18 +281,18 @@ absl::StatusOr<FileInfo> ParseListRecord(std::string_view record) {
 }
 
 std::string ResolveScript(std::string_view path) {
-  return "readlink -f " + ShellQuote(path) + " || exit 10\n";
+  return "readlink -f " + ShellQuote(path) + kOrNothingThere;
 }
 
 std::string ReadLinkScript(std::string_view path) {
-  return "readlink " + ShellQuote(path) + " || exit 10\n";
+  return "readlink " + ShellQuote(path) + kOrNothingThere;
 }
 
 std::string MakeDirectoryScript(std::string_view path, bool parents, std::optional<unsigned> mode,
                                 std::string_view owner, std::string_view group) {
   const std::string quoted = ShellQuote(path);
   std::string script = std::string(kTry) + "[ ! -d " + quoted + " ] || exit 0\n";
-  if (parents) script += "t mkdir -p " + ShellQuote(ParentOf(path)) + "\n";
+  if (parents) script += "p " + ShellQuote(ParentOf(path)) + "\n";
   script += "t mkdir " + quoted + "\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
     script += "t chown " + ShellQuote(ownership) + " " + quoted + "\n";
@@ -294,7 +313,7 @@ std::string MoveScript(std::string_view source, std::string_view destination, bo
   const std::string from = ShellQuote(source);
   const std::string to = ShellQuote(destination);
   std::string script = std::string(kTry) + Missing(from);
-  if (create_parents) script += "t mkdir -p " + ShellQuote(ParentOf(destination)) + "\n";
+  if (create_parents) script += "p " + ShellQuote(ParentOf(destination)) + "\n";
   script += "r=\nif [ -e " + to + " ] || [ -h " + to + " ]; then\n";
   script += overwrite
                 ? "  if [ -d " + to + " ] && [ ! -h " + to + " ]; then exit 11; fi\n  r=replaced\n"

@@ -37,8 +37,7 @@ class BridgeOverLocal : public ::testing::Test {
     if (bridge_) bridge_->Shutdown(absl::Seconds(5));
   }
 
-  void Start(bool use_server_proxy = false) {
-    local::LocalOptions options;
+  void Start(bool use_server_proxy = false, local::LocalOptions options = {}) {
     options.api_key = kKey;
     options.intercept_execd = true;
     auto local = local::LocalOpenSandbox::Start(std::move(options));
