@@ -16,6 +16,7 @@
 #include "bridge/service/exec_service.h"
 #include "bridge/service/file_service.h"
 #include "bridge/service/isolation_service.h"
+#include "bridge/service/malformed.h"
 #include "bridge/service/process_service.h"
 #include "bridge/service/sandbox_service.h"
 #include "bridge/service/unsupported.h"
@@ -122,6 +123,7 @@ Services::~Services() = default;
 void Services::Register(grpc::ServerBuilder& builder) {
   for (auto& [name, service] : parts_->services) builder.RegisterService(service.get());
   builder.RegisterCallbackGenericService(&parts_->unsupported);
+  ExplainMalformedRequests(builder);
 }
 
 std::vector<std::string> Services::Names() const {

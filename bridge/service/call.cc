@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "bridge/base/error.h"
+#include "bridge/service/malformed.h"
 #include "bridge/service/status.h"
 
 namespace bridge {
@@ -124,6 +125,8 @@ absl::Status CallBase::Interrupted() const {
                        details);
     case Interruption::kDraining:
       return WithMetadata(host().DrainingError(), "waiting_for", interrupted_at_);
+    case Interruption::kMalformed:
+      return MalformedMessage();
     case Interruption::kCancelled:
     case Interruption::kNone:
       break;

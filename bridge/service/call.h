@@ -15,14 +15,16 @@
 // Threads: a handler runs on its loop only. gRPC's threads do nothing but post there.
 // Lifetime: the task, gRPC (until OnDone) and every posted closure own the object together; the
 // last one deletes it, on whatever thread. The task's locals are gone by then. Cancellation (client
-// gone, deadline, drain) is sticky: Read() yields null, waits that may be abandoned yield false,
-// the handler returns call.Interrupted() or whatever it knows better. Write() is never abandoned,
-// because gRPC may hold the message's address; a cancelled call completes it with false.
+// gone, deadline, drain, a message that cannot be parsed) is sticky: Read() yields null, waits that
+// may be abandoned yield false, the handler returns call.Interrupted() or whatever it knows better.
+// Write() is never abandoned, because gRPC may hold the message's address; a cancelled call
+// completes it with false.
 #pragma once
 
 #include <atomic>
 #include <cassert>
 #include <coroutine>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -32,6 +34,8 @@
 #include "bridge/opensandbox/call_context.h"
 #include "bridge/service/call_host.h"
 #include "bridge/service/method.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 
@@ -257,12 +261,16 @@ class ReadSide {
   };
 
   ReadOp Read() {
-    if (!std::exchange(started_, true)) static_cast<Self*>(this)->StartRead(&next_);
+    if (!std::exchange(started_, true)) BeginRead();
     return ReadOp(*this);
   }
 
  protected:
   void ReadDone(bool ok) {
+    if (!ok && !Untouched()) {
+      static_cast<Self*>(this)->Interrupt(Interruption::kMalformed);
+      return;  // which wakes the reader
+    }
     if (!ok && !probing_) {
       // A client that closes its half and one that vanishes look the same here; the news of the
       // cancellation comes a moment later. A handler that took the second for the first would make
@@ -278,12 +286,33 @@ class ReadSide {
   }
 
  private:
+  static constexpr bool kIsParsed = std::is_base_of_v<google::protobuf::Message, In>;
+  static constexpr int kMark = 1;  // any number will do
+
   In* Take() {
     using std::swap;
     swap(current_, next_);
     have_ = false;
-    static_cast<Self*>(this)->StartRead(&next_);
+    BeginRead();
     return &current_;
+  }
+  // To gRPC a message that cannot be parsed looks the same as the end of the stream, and half an
+  // upload would be a whole file. But parsing begins by clearing the message: one that still holds
+  // what was put into it was never touched.
+  void BeginRead() {
+    if constexpr (kIsParsed) {
+      auto* fields = next_.GetReflection()->MutableUnknownFields(&next_);
+      fields->Clear();  // of an earlier message
+      fields->AddVarint(kMark, 0);
+    }
+    static_cast<Self*>(this)->StartRead(&next_);
+  }
+  bool Untouched() const {
+    if constexpr (kIsParsed) {
+      const auto& fields = next_.GetReflection()->GetUnknownFields(next_);
+      return fields.field_count() == 1 && fields.field(0).number() == kMark;
+    }
+    return true;  // bytes, which nobody parses
   }
 
   bool started_ = false;

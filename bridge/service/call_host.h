@@ -82,7 +82,7 @@ struct CallLimits {
 };
 
 // Why a running call is to end early.
-enum class Interruption { kNone, kCancelled, kDeadline, kDraining };
+enum class Interruption { kNone, kCancelled, kDeadline, kDraining, kMalformed };
 
 // One running call, as seen from outside.
 struct LiveCall {

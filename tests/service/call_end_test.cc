@@ -8,12 +8,15 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bridge/base/error.h"
 #include "bridge/service/status.h"
+#include "tests/fakes/raw_call.h"
 #include "tests/service/call_fixture.h"
 
 namespace bridge::testing {
@@ -152,6 +155,46 @@ TEST(CallEnd, AReaderTellsTheEndOfTheStreamFromTheDeathOfItsClient) {
   server.Stop(std::chrono::milliseconds(1000));
   EXPECT_EQ(whole, 0);
   EXPECT_GT(cut, 0);
+}
+
+// Half an upload passed for a whole one.
+TEST(CallEnd, AMessageThatCannotBeParsedIsNotTheEndOfTheStream) {
+  std::atomic<int> read = 0;
+  const auto count = [&read](auto& call) -> Task<absl::Status> {
+    for (bool more = true; more;) {
+      const auto* message = co_await call.Read();
+      more = message != nullptr;
+      if (more) ++read;
+    }
+    co_return absl::OkStatus();
+  };
+  CallServer server(
+      {.write_file = [&](WriteFileCall& call, v1::WriteFileResponse&) { return count(call); },
+       .attach = [&](AttachCall& call) { return count(call); }});
+  v1::WriteFileChunk chunk;
+  chunk.set_data("half");
+  v1::AttachProcessRequest stdin_bytes;
+  stdin_bytes.mutable_stdin()->set_data("half");
+  v1::AttachProcessRequest newer;  // with a field that this build does not know
+  newer.GetReflection()->MutableUnknownFields(&newer)->AddVarint(1000, 1);
+  const std::string write_file = "/sandbox.bridge.v1.FileService/WriteFile";
+  const std::string attach = "/sandbox.bridge.v1.ProcessService/AttachProcess";
+  for (const auto& [method, good] : {std::pair(write_file, chunk.SerializeAsString()),
+                                     std::pair(attach, stdin_bytes.SerializeAsString()),
+                                     std::pair(attach, newer.SerializeAsString())}) {
+    for (const char* bad : {"\x0a", "\xff\xff\xff"}) {  // a length, and a tag, cut short
+      read = 0;
+      const absl::Status status =
+          FromGrpcStatus(RawCall(server.NewChannel(), method, {good, good, bad}));
+      EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_INVALID_ARGUMENT) << method << status;
+      EXPECT_LE(read, 2);
+    }
+    for (const std::string& last : {std::string(), good}) {
+      read = 0;
+      EXPECT_TRUE(RawCall(server.NewChannel(), method, {good, last}).ok()) << method;
+      EXPECT_EQ(read, 2) << "an empty message is one, too";
+    }
+  }
 }
 
 TEST(CallEnd, ReadsOfABidiEndWithNullWhenTheCallIsInterrupted) {
