@@ -77,16 +77,17 @@ void SignalledToProto(const Signalled& signalled, v1::Outcome::Signalled* proto)
 
 }  // namespace
 
+UserSpec UserFromIds(const v1::User::Ids& ids) {
+  UserSpec spec;
+  spec.uid = ids.uid();
+  if (ids.has_gid()) spec.gid = ids.gid();
+  return spec;
+}
+
 absl::StatusOr<UserSpec> UserFromProto(std::string_view field, const v1::User& user) {
   RETURN_IF_ERROR(CheckUser(field, user));
-  UserSpec spec;
-  if (user.has_ids()) {
-    spec.uid = user.ids().uid();
-    if (user.ids().has_gid()) spec.gid = user.ids().gid();
-  } else {
-    spec.name = user.name();
-  }
-  return spec;
+  if (user.has_ids()) return UserFromIds(user.ids());
+  return UserSpec{.name = user.name()};
 }
 
 absl::StatusOr<ExecSpec> ExecSpecFromProto(const v1::ExecSpec& spec) {
@@ -125,9 +126,10 @@ absl::StatusOr<ExecSpec> ExecSpecFromProto(const v1::ExecSpec& spec) {
 }
 
 absl::StatusOr<absl::Duration> KeepaliveFromProto(bool present,
-                                                  const google::protobuf::Duration& value) {
+                                                  const google::protobuf::Duration& value,
+                                                  std::string_view field) {
   if (!present) return kDefaultKeepalive;
-  return CheckDuration("keepalive_interval", value, absl::Seconds(1), absl::Hours(1));
+  return CheckDuration(field, value, absl::Seconds(1), absl::Hours(1));
 }
 
 void OutcomeToProto(const Outcome& outcome, v1::Outcome* proto) {

@@ -167,7 +167,7 @@ Task<absl::Status> HandleWriteFile(FileClient& files, Reader<v1::WriteFileChunk>
     co_return InvalidField("header", "must be the first message");
   }
   const v1::WriteFileChunk::Header header = chunk->header();
-  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(header));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(header, "header."));
   CO_ASSIGN_OR_RETURN(FileWrite write, WriteFromProto("header.options", header.options()));
   if (header.has_size_bytes()) {
     if (header.size_bytes() < 0) {

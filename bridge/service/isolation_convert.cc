@@ -28,9 +28,8 @@ absl::StatusOr<IsolatedSessionSpec> SessionSpecFromProto(
     spec.workspace_source = request.workspace_source_path();
   }
   if (request.has_user()) {
-    v1::User user;
-    *user.mutable_ids() = request.user();
-    ASSIGN_OR_RETURN(spec.user, UserFromProto("user", user));
+    RETURN_IF_ERROR(CheckUserIds("user", request.user()));
+    spec.user = UserFromIds(request.user());
   }
   spec.share_network = request.share_network();
   if (request.extra_writable_size() > kMaxPlaces) {

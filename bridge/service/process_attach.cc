@@ -126,13 +126,14 @@ Task<absl::Status> HandleAttachProcess(ProcessClient& processes, AttachCall& cal
     co_return InvalidField("attach", "must be the first message");
   }
   const v1::AttachProcessRequest::Attach attach = first->attach();
-  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(attach));
+  CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(attach, "attach."));
   if (attach.process_id().empty()) co_return InvalidField("attach.process_id", "must not be empty");
   if (attach.has_offset() && attach.offset() < 0) {
     co_return InvalidField("attach.offset", "must not be negative");
   }
-  CO_ASSIGN_OR_RETURN(absl::Duration keepalive, KeepaliveFromProto(attach.has_keepalive_interval(),
-                                                                   attach.keepalive_interval()));
+  CO_ASSIGN_OR_RETURN(absl::Duration keepalive,
+                      KeepaliveFromProto(attach.has_keepalive_interval(),
+                                         attach.keepalive_interval(), "attach.keepalive_interval"));
   AttachOptions options{.takeover = attach.takeover(),
                         .restart_if_exited = attach.restart_if_exited()};
   if (attach.has_offset()) options.offset = attach.offset();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // service/target.h — the sandbox that a request means. Every request about one has the fields
-// sandbox_id and expected_incarnation.
+// sandbox_id and expected_incarnation, in a stream those of its first message.
 #pragma once
+
+#include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "bridge/base/error.h"
@@ -12,10 +15,12 @@
 
 namespace bridge {
 
+// `within`: the path of `request` in what the caller sent ("attach.").
 template <class Request>
-absl::StatusOr<SandboxTarget> TargetOf(const Request& request) {
-  RETURN_IF_ERROR(CheckSandboxId(request.sandbox_id()));
-  RETURN_IF_ERROR(CheckIncarnation(request.expected_incarnation()));
+absl::StatusOr<SandboxTarget> TargetOf(const Request& request, std::string_view within = {}) {
+  const std::string path(within);
+  RETURN_IF_ERROR(CheckSandboxId(request.sandbox_id(), path + "sandbox_id"));
+  RETURN_IF_ERROR(CheckIncarnation(request.expected_incarnation(), path + "expected_incarnation"));
   return SandboxTarget{request.sandbox_id(), request.expected_incarnation()};
 }
 

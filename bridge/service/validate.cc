@@ -67,15 +67,16 @@ absl::Status CheckId(std::string_view field, std::string_view id) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSandboxId(std::string_view id) { return CheckId("sandbox_id", id); }
+absl::Status CheckSandboxId(std::string_view id, std::string_view field) {
+  return CheckId(field, id);
+}
 
-absl::Status CheckIncarnation(std::string_view text) {
+absl::Status CheckIncarnation(std::string_view text, std::string_view field) {
   constexpr size_t kMaxIncarnationBytes = 128;
-  constexpr std::string_view kField = "expected_incarnation";
-  if (text.size() > kMaxIncarnationBytes) return InvalidField(kField, "is longer than 128 bytes");
+  if (text.size() > kMaxIncarnationBytes) return InvalidField(field, "is longer than 128 bytes");
   for (const char c : text) {
     if (!absl::ascii_isprint(static_cast<unsigned char>(c))) {
-      return InvalidField(kField, "holds a character that is not printable ASCII");
+      return InvalidField(field, "holds a character that is not printable ASCII");
     }
   }
   return absl::OkStatus();
@@ -185,15 +186,20 @@ absl::Status CheckUser(std::string_view field, const pb::User& user) {
       return absl::OkStatus();
     }
     case pb::User::kIds:
-      if (user.ids().uid() == kUnchangedId) {
-        return InvalidField(base + ".ids.uid", "must be below 4294967295");
-      }
-      if (user.ids().has_gid() && user.ids().gid() == kUnchangedId) {
-        return InvalidField(base + ".ids.gid", "must be below 4294967295");
-      }
-      return absl::OkStatus();
+      return CheckUserIds(base + ".ids", user.ids());
   }
   return InvalidField(field, "is of an unknown kind");
+}
+
+absl::Status CheckUserIds(std::string_view field, const pb::User::Ids& ids) {
+  const std::string base(field);
+  if (ids.uid() == kUnchangedId) {
+    return InvalidField(base + ".uid", "must be below 4294967295");
+  }
+  if (ids.has_gid() && ids.gid() == kUnchangedId) {
+    return InvalidField(base + ".gid", "must be below 4294967295");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> CheckSignal(std::string_view field, const pb::Signal& signal) {

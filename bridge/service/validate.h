@@ -36,10 +36,11 @@ std::string KeyField(std::string_view map, std::string_view key);
 // An id that the upstream made: 1..253 of [A-Za-z0-9._-], beginning with a letter or digit, so that
 // it is one segment of a URL and never "..". For sandboxes, snapshots, templates, execs.
 absl::Status CheckId(std::string_view field, std::string_view id);
-// As above; the field is "sandbox_id".
-absl::Status CheckSandboxId(std::string_view id);
+// As above.
+absl::Status CheckSandboxId(std::string_view id, std::string_view field = "sandbox_id");
 // expected_incarnation: may be empty; else at most 128 printable ASCII characters.
-absl::Status CheckIncarnation(std::string_view text);
+absl::Status CheckIncarnation(std::string_view text,
+                              std::string_view field = "expected_incarnation");
 
 // Well-formed, and between `min` and `max` (inclusive).
 absl::StatusOr<absl::Duration> CheckDuration(std::string_view field,
@@ -64,6 +65,7 @@ absl::Status CheckEnv(std::string_view field,
 // Exactly one of name and ids; a name of at most 256 bytes without blanks, ':' or '/'; ids below
 // 4294967295, which means "unchanged" to the kernel.
 absl::Status CheckUser(std::string_view field, const sandbox::bridge::v1::User& user);
+absl::Status CheckUserIds(std::string_view field, const sandbox::bridge::v1::User::Ids& ids);
 
 // Exactly one of number and name → the number, 1..64.
 absl::StatusOr<int> CheckSignal(std::string_view field, const sandbox::bridge::v1::Signal& signal);
