@@ -17,6 +17,7 @@ namespace bridge {
 namespace {
 
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
+constexpr absl::Duration kForgetLimit = absl::Seconds(30);
 constexpr size_t kMaxSmallBody = 64 * 1024;
 constexpr int kGetTries = 3;
 constexpr size_t kMaxPasswd = 1 << 20;
@@ -39,6 +40,46 @@ absl::Status ErrorOfSignal(int exit_status) {
   }
   return NoSuchProcess();
 }
+
+// Ends a process if it runs, and removes what is kept of it. False: the daemon does not know it.
+Task<absl::StatusOr<bool>> Forget(SandboxHandle sandbox, ProcessKey key, std::string folder) {
+  if (key.terminal) {
+    // The daemon kills one group, and a hang-up reaches one more: a shell's other jobs would stay.
+    (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
+                             EndSessionScript(folder), nullptr);
+  }
+  HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                                               "/pty/" + QueryEscape(key.session), kSmallLimit);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
+                                                    std::move(request), kMaxSmallBody));
+  if (response.status != 200 && response.status != 404) {
+    co_return DaemonError(response, "end a process");
+  }
+  HttpRequest remove =
+      sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
+                             "/directories?path=" + QueryEscape(folder), kSmallLimit);
+  (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(remove),
+                                      kMaxSmallBody);
+  co_return response.status == 200;
+}
+
+// A process whose id nobody has been told. Whoever drops this while it holds one forgets it in the
+// background.
+struct NewProcess {
+  SandboxHandle sandbox;
+  ProcessKey key;
+  std::string folder;
+  bool told = false;
+
+  ~NewProcess() {
+    if (told) return;
+    sandbox.background.Start(
+        "forget a process",
+        [sandbox = sandbox.ForBackground(kForgetLimit), key = key,
+         folder = folder]() -> Task<void> { (void)co_await Forget(sandbox, key, folder); });
+  }
+};
 
 int64_t Number(std::string_view text) {
   int64_t value = 0;
@@ -119,12 +160,16 @@ Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext co
     co_return DaemonError(response, "make a process");
   }
   CO_ASSIGN_OR_RETURN(key.session, ParsePtyId(response.body));
+  NewProcess process{sandbox, key, folder};
   const std::string process_id = FormatProcessId(key);
   CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
                                                    RegisterScript(folder, process_id), nullptr));
   if (code != 0) co_return Unsupported("processes need a writable directory in the sandbox");
   Started started{process_id, sandbox.daemon->incarnation};
-  if (on_attach) co_return started;
+  if (on_attach) {
+    process.told = true;
+    co_return started;
+  }
   // The daemon starts what somebody attaches to.
   auto attachment = std::make_unique<ProcessAttachment>(sandbox, key, folder);
   AttachOptions from_the_start{.offset = 0};
@@ -134,6 +179,7 @@ Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext co
   CO_ASSIGN_OR_RETURN(code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
                                                AwaitStartScript(folder), &lines));
   if (!lines.empty()) started.pid = std::max<int64_t>(0, Number(lines[0]));
+  process.told = true;
   co_return started;
 }
 
@@ -298,24 +344,8 @@ Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTar
                                                  std::string process_id) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
-  if (key.terminal) {
-    // The daemon kills one group, and a hang-up reaches one more: a shell's other jobs would stay.
-    (void)co_await RunScript(client_, sandbox.context, sandbox.daemon, EndSessionScript(folder),
-                             nullptr);
-  }
-  HttpRequest request = client_.Request(sandbox.context, *sandbox.daemon, "DELETE",
-                                        "/pty/" + QueryEscape(key.session), kSmallLimit);
-  CO_ASSIGN_OR_RETURN(
-      HttpResponse response,
-      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
-  if (response.status != 200 && response.status != 404) {
-    co_return DaemonError(response, "end a process");
-  }
-  HttpRequest remove = client_.Request(sandbox.context, *sandbox.daemon, "DELETE",
-                                       "/directories?path=" + QueryEscape(folder), kSmallLimit);
-  (void)co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(remove), kMaxSmallBody);
-  co_return response.status == 200;
+  std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  co_return co_await Forget(std::move(sandbox), std::move(key), std::move(folder));
 }
 
 }  // namespace bridge
