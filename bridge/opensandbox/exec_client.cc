@@ -80,17 +80,29 @@ std::unique_ptr<Exec> ArgumentsTooLong(const Daemon& daemon) {
       daemon.incarnation);
 }
 
-// Whoever drops this while it holds a command hands the command to the background to be killed, so
-// that no exit of Start() can lose one.
+// Whoever drops this without having handed on what it holds leaves that to the background: a
+// command is killed, and the input of one that does not run is removed. So no exit of Start() can
+// lose them.
 struct StartingCommand {
   SandboxHandle sandbox;
   std::unique_ptr<RemoteCommand> command;
   std::optional<ExecFolder> folder;
   bool kill = true;
   bool stdin_uploaded = false;
+  bool never_arrived = false;
+  bool handed_on = false;
 
   ~StartingCommand() {
-    if (command == nullptr || command->refused() || !kill) return;
+    if (handed_on) return;
+    const bool may_run = command != nullptr && !command->refused() && !never_arrived;
+    if (!may_run && stdin_uploaded) {
+      sandbox.background.Start(
+          "remove the input of a command",
+          [sandbox = sandbox.ForBackground(kKillLimit), folder = *folder]() -> Task<void> {
+            co_await RemoveExecFolder(sandbox, folder, /*stdin_uploaded=*/true);
+          });
+    }
+    if (!may_run || !kill) return;
     sandbox.background.Start(
         "kill a command",
         [sandbox = sandbox.ForBackground(kKillLimit), folder = folder, uploaded = stdin_uploaded,
@@ -165,32 +177,35 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(SandboxHandle
 
   StartingCommand starting{sandbox, nullptr, std::nullopt, !spec.detach_on_disconnect};
   ExecId id{.route = ExecId::Route::kLines, .timeout = spec.timeout};
+  bool upload_stdin = false;
   if (exact) {
     id.route = ExecId::Route::kFiles;
     id.nonce = RandomHex(16);
     starting.folder.emplace(sandbox.capabilities->scratch, id.nonce);
-    starting.stdin_uploaded = spec.stdin_bytes.size() > kMaxInlineStdinBytes;
-    if (starting.stdin_uploaded) {
-      CO_RETURN_IF_ERROR(co_await UploadStdin(sandbox, starting.folder->uploaded_stdin(),
-                                              std::move(spec.stdin_bytes)));
-    }
-    request.command = RedirectScript(spec, *starting.folder, starting.stdin_uploaded);
+    upload_stdin = spec.stdin_bytes.size() > kMaxInlineStdinBytes;
+    request.command = RedirectScript(spec, *starting.folder, upload_stdin);
   } else {
     request.command = PlainScript(spec);
   }
   if (request.command.size() > kMaxScriptBytes) co_return ArgumentsTooLong(*sandbox.daemon);
+  if (upload_stdin) {
+    starting.stdin_uploaded = true;  // some of it, if the upload fails
+    CO_RETURN_IF_ERROR(co_await UploadStdin(sandbox, starting.folder->uploaded_stdin(),
+                                            std::move(spec.stdin_bytes)));
+  }
 
   starting.command =
       std::make_unique<RemoteCommand>(client_, sandbox.context, sandbox.daemon, request);
   const absl::Status status = co_await starting.command->AwaitId();
   if (!status.ok()) {
     const bool cancelled = co_await Cancelled();
-    if (NeverArrived(status)) starting.kill = false;
-    if (cancelled || NeverArrived(status) || !IsTransportFailure(status)) co_return status;
+    starting.never_arrived = NeverArrived(status);
+    if (cancelled || starting.never_arrived || !IsTransportFailure(status)) co_return status;
     co_return co_await client_.directory().Explain(sandbox.context, sandbox.daemon->sandbox_id,
                                                    status);
   }
   id.command_id = starting.command->id();
+  starting.handed_on = true;
   const auto on_drop = starting.kill ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach;
   if (exact) {
     co_return std::make_unique<FileExec>(sandbox, std::move(starting.command), *starting.folder,

@@ -172,6 +172,7 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   }
   UploadPlace upload{place};
   std::string temporary;
+  std::string reserve;
   if (!RoutesTakeLiterally(place)) {
     const std::string reached = write.atomic ? ParentOf(place) : place;
     CO_ASSIGN_OR_RETURN(upload.alias, co_await AliasFolder::Link(
@@ -185,14 +186,17 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
     upload.path = upload.alias == nullptr ? temporary : upload.path + name;
     const unsigned mode = write.mode.value_or(there ? there->mode : 0644);
     // The daemon makes files that everybody can read and narrows them only afterwards.
-    if ((mode & kReadableByOthers) == 0) {
-      CO_RETURN_IF_ERROR(co_await RunFileScript(
-          sandbox, ReserveScript(temporary, write.create_parents), "write a file", nullptr));
-    }
+    if ((mode & kReadableByOthers) == 0) reserve = ReserveScript(temporary, write.create_parents);
   }
-  co_return std::make_unique<StockFileWriter>(std::move(sandbox), std::move(write),
-                                              std::move(place), std::move(there),
-                                              std::move(temporary), std::move(upload));
+  // From here on it removes what is half made.
+  auto writer =
+      std::make_unique<StockFileWriter>(sandbox, std::move(write), std::move(place),
+                                        std::move(there), std::move(temporary), std::move(upload));
+  if (!reserve.empty()) {
+    CO_RETURN_IF_ERROR(
+        co_await RunFileScript(sandbox, std::move(reserve), "write a file", nullptr));
+  }
+  co_return std::unique_ptr<FileWriter>(std::move(writer));
 }
 
 Task<absl::StatusOr<std::unique_ptr<FileWatcher>>> FileClient::Watch(CallContext context,

@@ -79,6 +79,18 @@ class DataFailureCases : public BridgeOverLocal, public ::testing::WithParamInte
     v1::ListProcessesResponse listed;
     EXPECT_THAT(Call(*processes_, &Processes::ListProcesses, list, &listed), IsOk());
   }
+  // Files of the bridge's own in the sandbox that are not gone within a while.
+  std::string Leftovers() {
+    // A command of a stock daemon has a folder of its own while it runs.
+    const std::string find =
+        "find /tmp -name '.sandbox-bridge-*.in' -o -name '.sandbox-bridge-*.tmp'";
+    v1::RunResponse run;
+    const absl::Time until = absl::Now() + absl::Seconds(10);
+    do {
+      EXPECT_THAT(Run(id_, find, &run), IsOk());
+    } while (!run.stdout().empty() && absl::Now() < until);
+    return run.stdout();
+  }
   absl::Status StartOne(v1::StartProcessResponse* started, const std::string& line = "cat",
                         absl::Duration deadline = absl::Seconds(60)) {
     v1::StartProcessRequest request;
@@ -213,6 +225,40 @@ TEST_P(DataFailureCases, ASilentDaemonIsWaitedForAsLongAsTheCallerWants) {
   v1::Sandbox sandbox;
   EXPECT_THAT(Get(id_, &sandbox), IsOk());  // others are not concerned
   Faults(GetParam());
+}
+
+// A write that was cut while its place was made left an empty file beside the target.
+TEST_P(DataFailureCases, AWriteThatIsCutAtItsBeginningLeavesNothing) {
+  KnowTheSandbox();
+  Faults(std::string(GetParam()) +
+         R"(rule { half: EXECD method: "POST" route: "/command" times: 1
+                   action { hang_after_bytes: 1 } })");
+  v1::WriteSmallFileRequest request;
+  request.set_sandbox_id(id_);
+  request.mutable_options()->set_path("/tmp/d/private");
+  request.mutable_options()->set_mode(0600);
+  request.mutable_options()->set_create_parents(true);
+  request.set_data("x");
+  v1::WriteFileResponse written;
+  const absl::Status status =
+      Call(*files_, &Files::WriteSmallFile, request, &written, absl::Seconds(3));
+  EXPECT_EQ(status.ok(), *GetParam() == '\0') << status;
+  Faults(GetParam());
+  EXPECT_EQ(Leftovers(), "");
+}
+
+// Input of a command that the daemon refused stayed in the sandbox, for everyone to read.
+TEST_P(DataFailureCases, InputOfARefusedCommandIsNotLeftBehind) {
+  DaemonAnswers("status: 500", R"(method: "POST" route: "/command")");
+  v1::RunRequest request;
+  request.set_sandbox_id(id_);
+  request.mutable_spec()->set_shell("cat >/dev/null");
+  request.mutable_spec()->set_stdin(std::string(100'000, 's'));
+  v1::RunResponse run;
+  const bool stock = *GetParam() != '\0';
+  EXPECT_EQ(Call(*execs_, &Execs::Run, request, &run).ok(), !stock);
+  Faults(GetParam());
+  EXPECT_EQ(Leftovers(), "");
 }
 
 // A start that broke off in the middle, or whose caller left, left a process that nobody knew of.

@@ -232,6 +232,18 @@ TEST_P(ExactExec, CommandsThatEndLeaveNothing) {
   EXPECT_THAT(LeftFiles(), IsEmpty());
 }
 
+TEST_P(ExactExec, InputOfACommandThatCannotBeStartedIsNotLeftBehind) {
+  const std::string too_long(131'072, 'x');
+  const ExecResult result =
+      bench.Run({.argv = {"true", too_long}, .stdin_bytes = std::string(1 << 20, 'x')});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  const auto* failed = std::get_if<SpawnFailed>(&*result.outcome);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->kind, SpawnFailed::Kind::kArgumentsTooLong);
+  bench.Settle();
+  EXPECT_THAT(LeftFiles(), IsEmpty());
+}
+
 TEST_P(ExactExec, CancelledStartLeavesNoProcess) {
   // Cut at once: the id of the command has not come yet.
   const std::string nap = Nap();
