@@ -35,6 +35,9 @@ int ShellSession::Run() {
     const grpc::Status started = Start();
     if (!started.ok()) return FailCall(context_, started, kExitNoVerdict);
   }
+  // From here on there is something to clean up, which a first signal does not stop: that of a
+  // closed window may come after all else that tells of it.
+  const Interrupts::Scope scope(context_.interrupts, [](int) {});
   End end = End::kLost;
   absl::Status changed;
   {
