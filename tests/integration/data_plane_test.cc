@@ -311,7 +311,7 @@ TEST_F(DataPlane, ReplaceTextCountsAndGuards) {
 TEST_F(DataPlane, TerminalEchoesAndEnds) {
   v1::StartProcessRequest start;
   start.set_sandbox_id(id_);
-  start.mutable_spec()->set_shell("read line; echo \"got $line\"; exit 4");
+  start.mutable_spec()->set_shell("read line; echo \"got $line\"; read line; exit 4");
   start.mutable_spec()->mutable_terminal()->set_rows(30);
   v1::StartProcessResponse started;
   EXPECT_THAT(Call(*processes_, &v1::ProcessService::Stub::StartProcess, start, &started), IsOk());
@@ -328,17 +328,25 @@ TEST_F(DataPlane, TerminalEchoesAndEnds) {
   std::string output;
   int64_t taken = 0;
   int code = -1;
+  bool sent_all = false;
   bool drained = false;
   v1::ProcessEvent event;
   while (stream->Read(&event)) {
     if (event.has_output()) output += event.output().data();
     if (event.has_stdin_ack()) taken = event.stdin_ack().offset();
+    // What a terminal took just before its end may stay untold.
+    if (taken == 6 && output == "hello\r\ngot hello\r\n" && !sent_all) {
+      sent_all = true;
+      request.mutable_stdin()->set_offset(6);
+      request.mutable_stdin()->set_data("bye\n");
+      EXPECT_TRUE(stream->Write(request));
+    }
     if (event.has_exited()) code = event.exited().outcome().exit_code();
     drained = drained || event.has_drained();
   }
   EXPECT_THAT(FromGrpcStatus(stream->Finish()), IsOk());
-  EXPECT_EQ(output, "hello\r\ngot hello\r\n");
-  EXPECT_EQ(taken, 6);
+  EXPECT_EQ(output, "hello\r\ngot hello\r\nbye\r\n");
+  EXPECT_GE(taken, 6);
   EXPECT_EQ(code, 4);
   EXPECT_TRUE(drained);
   v1::SignalProcessRequest kill;

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import base64
 import datetime
-import os
-from pathlib import Path
 
 import pytest
 from epp_host import MAX_LINE_BYTES, EppError, Plugin
+from program import memory
 
 LARGEST_READ = 6_291_408
 LARGEST_WRITE = 6_291_200  # the path and the id share the line
@@ -79,7 +78,7 @@ def test_an_upload_that_is_too_long_is_skipped(
     plugin: Plugin, shared_sandbox: str, place: str, megabytes: int
 ) -> None:
     plugin.call("files.stat", {"sandbox_id": shared_sandbox, "path": place})
-    before = resident(plugin)
+    before = memory(plugin.process.pid, "VmRSS")
     params = {
         "sandbox_id": shared_sandbox,
         "path": place + "/huge",
@@ -90,12 +89,7 @@ def test_an_upload_that_is_too_long_is_skipped(
     with pytest.raises(EppError) as missing:
         plugin.read(shared_sandbox, place + "/huge")
     assert missing.value.sdk_code == "E4001"
-    assert resident(plugin) - before < 12 << 20
-
-
-def resident(plugin: Plugin) -> int:
-    statm = Path(f"/proc/{plugin.process.pid}/statm").read_text()
-    return int(statm.split()[1]) * os.sysconf("SC_PAGESIZE")
+    assert memory(plugin.process.pid, "VmRSS") - before < 12 << 20
 
 
 def test_what_has_no_size_or_no_end(plugin: Plugin, shared_sandbox: str) -> None:
