@@ -64,7 +64,10 @@ def sandbox(replicas: Deployment) -> Iterator[str]:
     # The replica of the channel may be gone; the next one knows as much.
     replicas.await_ready(2)
     with replicas.access().channel(replicas.service()) as fresh:
-        client.sandboxes_grpc.SandboxServiceStub(fresh).DeleteSandbox(request, timeout=30)
+        # The node may go on sending new connections to the one that is gone, for a moment.
+        client.sandboxes_grpc.SandboxServiceStub(fresh).DeleteSandbox(
+            request, timeout=30, wait_for_ready=True
+        )
     channel.close()
 
 
