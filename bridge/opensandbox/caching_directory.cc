@@ -57,11 +57,7 @@ absl::Status CheckDaemon(const CallContext& context, const Daemon& daemon,
 
 CachingDirectory::CachingDirectory(LifecycleClient& client, DaemonFinder& finder, TaskScope& tasks,
                                    CachingDirectoryOptions options)
-    : client_(client),
-      finder_(finder),
-      tasks_(tasks),
-      loop_(client.loop()),
-      options_(std::move(options)) {}
+    : client_(client), finder_(finder), tasks_(tasks), loop_(client.loop()), options_(options) {}
 
 CachingDirectory::~CachingDirectory() { assert(resolving_.empty()); }
 

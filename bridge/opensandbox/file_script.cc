@@ -84,9 +84,8 @@ std::string Missing(const std::string& quoted) {
 
 template <class Int>
 bool ParseNumber(std::string_view text, int base, Int* value) {
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, *value, base);
-  return !text.empty() && error == std::errc() && at == end;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), *value, base);
+  return !text.empty() && error == std::errc() && at == text.data() + text.size();
 }
 
 // From st_mode.

@@ -172,8 +172,8 @@ Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext co
   }
   // The daemon starts what somebody attaches to.
   auto attachment = std::make_unique<ProcessAttachment>(sandbox, key, folder);
-  AttachOptions from_the_start{.offset = 0};
-  CO_RETURN_IF_ERROR(co_await attachment->Open(std::move(from_the_start)));
+  const AttachOptions from_the_start{.offset = 0};
+  CO_RETURN_IF_ERROR(co_await attachment->Open(from_the_start));
   attachment.reset();
   std::vector<std::string> lines;
   CO_ASSIGN_OR_RETURN(code, co_await RunScript(client_, sandbox.context, sandbox.daemon,

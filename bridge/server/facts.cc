@@ -126,8 +126,9 @@ Task<std::string> UpstreamFacts::UpstreamVersion(CallContext context) {
   absl::StatusOr<std::string> version = co_await clients_.lifecycle.Version(std::move(context));
   const bool cancelled = co_await Cancelled();
   if (!cancelled) {
-    version_ = version.ok() ? *std::move(version) : std::string();
-    version_until_ = loop.Now() + (version.ok() ? kVersionKept : kAbsenceKept);
+    const bool known = version.ok();
+    version_ = known ? *std::move(version) : std::string();
+    version_until_ = loop.Now() + (known ? kVersionKept : kAbsenceKept);
   }
   co_return version_;
 }

@@ -39,12 +39,11 @@ bool IsLow(int unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
 bool IsBeyondDouble(std::string_view token) {
   if (token.size() < 5) return false;
   double value = 0;
-  const char* end = token.data() + token.size();
-  const auto [ptr, ec] = std::from_chars(token.data(), end, value);
+  const auto [ptr, ec] = std::from_chars(token.data(), token.data() + token.size(), value);
   // Too small is out of range as well, and is zero to everybody: only a large one needs help. The
   // sign of the exponent tells, since a plain integer or fraction cannot be too small to read.
-  return ec == std::errc::result_out_of_range && ptr == end && token.find("e-") == token.npos &&
-         token.find("E-") == token.npos;
+  return ec == std::errc::result_out_of_range && ptr == token.data() + token.size() &&
+         token.find("e-") == token.npos && token.find("E-") == token.npos;
 }
 
 // Takes the digits at the front off; false if there are none.

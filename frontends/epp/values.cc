@@ -29,9 +29,8 @@ std::optional<double> ParseNumber(std::string_view text) {
   if (text.starts_with('\0')) text.remove_prefix(1);  // json_scan.h
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [ptr, ec] = std::from_chars(text.data(), end, value);
-  if (text.empty() || ptr != end) return std::nullopt;
+  const auto [ptr, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || ptr != text.data() + text.size()) return std::nullopt;
   if (ec == std::errc::result_out_of_range) {
     return text[0] == '-' ? -std::numeric_limits<double>::infinity()
                           : std::numeric_limits<double>::infinity();

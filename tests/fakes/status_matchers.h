@@ -15,9 +15,9 @@
 
 namespace bridge::testing_status {
 
-inline const absl::Status& Of(const absl::Status& status) { return status; }
+inline absl::Status Of(const absl::Status& status) { return status; }
 template <class T>
-const absl::Status& Of(const absl::StatusOr<T>& result) {
+absl::Status Of(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
@@ -36,7 +36,7 @@ namespace bridge {
 
 // `reason` is a word of the catalogue: "SANDBOX_NOT_FOUND".
 MATCHER_P(HasReason, reason, "") {
-  const absl::Status& status = testing_status::Of(arg);
+  const absl::Status status = testing_status::Of(arg);
   *result_listener << status.ToString();
   return !status.ok() && ReasonName(ReasonOf(status)) == reason;
 }
@@ -56,7 +56,7 @@ MATCHER_P(HasMessage, text, "") {
 
 // INVALID_ARGUMENT for the field.
 MATCHER_P(RejectsField, field, "") {
-  const absl::Status& status = testing_status::Of(arg);
+  const absl::Status status = testing_status::Of(arg);
   *result_listener << status.ToString();
   return status.code() == absl::StatusCode::kInvalidArgument &&
          testing_status::FieldOf(status) == field;

@@ -77,7 +77,7 @@ void MakeImage(const std::string& root, const std::set<std::string>& without) {
   CopyLibraries("bridge/local/runtime/bootstrap", root);
   for (const std::string& applet : LinesOf(std::string(kBusybox) + " --list")) {
     if (without.contains(applet) || applet == "busybox") continue;
-    fs::create_symlink("busybox", root + "/bin/" + applet);
+    fs::create_symlink("busybox", fs::path(root) / "bin" / applet);
   }
 }
 

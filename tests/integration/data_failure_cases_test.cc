@@ -19,8 +19,6 @@ namespace bridge {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr char kStock[] =
     R"(rule { half: EXECD route: "/v1/capabilities" action { answer { status: 404 } } } )";
@@ -128,7 +126,11 @@ TEST_P(DataFailureCases, WebPagesInTheDaemonsPlace) {
   const std::string html = R"( header { name: "Content-Type" value: "text/html" } body: ')";
   const std::string page = "<html><title>Bad Gateway</title>" + std::string(2000, 'x') + "</html>'";
   for (const std::string status : {"502", "503", "504"}) {
-    DaemonAnswers("status: " + status + html + page);
+    std::string answer = "status: ";
+    answer += status;
+    answer += html;
+    answer += page;
+    DaemonAnswers(answer);
     for (const absl::Status& failure : {RunOne(), ReadOne()}) {
       EXPECT_EQ(failure.code(), Code::kUnavailable) << failure;
       EXPECT_THAT(failure, AllOf(HasMessage(status), HasDetail("upstream_status", status)));

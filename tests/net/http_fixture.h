@@ -21,15 +21,15 @@
 
 namespace bridge {
 
-inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
+inline absl::Status StatusOf(const absl::Status& status) { return status; }
 template <class T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+absl::Status StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
 // A failure of this reason (a word of the catalogue without ERROR_REASON_).
 MATCHER_P(FailsWith, reason, "") {
-  const absl::Status& status = StatusOf(arg);
+  const absl::Status status = StatusOf(arg);
   *result_listener << status.ToString();
   return !status.ok() && ReasonName(ReasonOf(status)) == reason;
 }
