@@ -109,7 +109,7 @@ class CancelStorm : public ::testing::Test {
 TEST_F(CancelStorm, CutExecsLeaveNothing) {
   const std::string id = MustCreate();
   CutExecs(channel_, id, command_, kStreams / 10, kAtOnce, kLongestMs, 1);  // caches fill
-  const double before = Metric(admin_, "process_resident_memory_bytes");
+  double before = 0;
   for (int round = 0; round < 3; ++round) {
     const StormResult storm =
         CutExecs(channel_, id, command_, kStreams, kAtOnce, kLongestMs, 100 + round);
@@ -117,6 +117,8 @@ TEST_F(CancelStorm, CutExecsLeaveNothing) {
     EXPECT_TRUE(Becomes([&] { return ProcessesWith(token_).empty(); }))
         << ProcessesWith(token_).size() << " processes are left in round " << round;
     EXPECT_TRUE(Becomes([&] { return Metric(admin_, "sandbox_bridge_calls_running") <= 0; }));
+    // The first round makes the bridge as large as a storm makes it; the others may not add to it.
+    if (round == 0) before = Metric(admin_, "process_resident_memory_bytes");
   }
   // What a burst took is given back a few seconds after it.
   const auto grown = [&] { return Metric(admin_, "process_resident_memory_bytes") - before; };
@@ -165,7 +167,8 @@ TEST_F(CancelStorm, SigtermWithOpenStreamsLeavesNoProcess) {
   const std::string id = MustCreate();
   OpenExecs execs(channel_, {id}, command_, 200);
   ASSERT_EQ(execs.started(), 200);
-  EXPECT_EQ(ProcessesWith(token_).size(), 200u);
+  // One that is just becoming `sleep` shows no command line.
+  EXPECT_TRUE(Becomes([&] { return ProcessesWith(token_).size() == 200; }));
   process_->Signal(SIGTERM);
   EXPECT_TRUE(execs.AwaitEnd());
   const auto status = process_->Wait(std::chrono::seconds(60));
