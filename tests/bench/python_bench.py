@@ -152,7 +152,11 @@ def both(bin_: Path, *flags: str | Path) -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     bin_ = Path(sys.argv[1]).resolve()
-    sys.path[:0] = [str(bin_ / "frontends/astrabox/src"), str(ROOT / "frontends/astrabox/src")]
+    sys.path.insert(0, str(ROOT / "frontends/astrabox/src"))
+    import astrabox_sandbox_bridge
+
+    # The stubs are among Bazel's outputs, the rest is in the tree.
+    astrabox_sandbox_bridge.__path__.append(str(bin_ / "frontends/astrabox/src/astrabox_sandbox_bridge"))
     with tempfile.TemporaryDirectory() as folder:
         stock = Path(folder) / "execd"
         ours = bin_ / "bridge/local/execd/execd"
