@@ -7,7 +7,6 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program, process_status
 
 KEY = "bench"
 DAEMON_PORT = 44772
@@ -28,10 +27,7 @@ class Measured(Program):
 
     def status(self, field: str) -> int:
         """A number of /proc/PID/status: VmRSS and VmHWM in KiB, Threads."""
-        text = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(rf"^{field}:\s+(\d+)", text, re.M)
-        assert found
-        return int(found[1])
+        return process_status(self.pid, field)
 
 
 def _environment(key: str) -> dict[str, str]:

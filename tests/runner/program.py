@@ -34,14 +34,19 @@ def is_sanitized(program: str | Path) -> bool:
     return b"__asan_init" in content or b"__tsan_init" in content
 
 
+def process_status(pid: int, field: str) -> int:
+    """A number of /proc/PID/status: VmRSS and VmHWM in KiB, Threads."""
+    found = re.search(rf"^{field}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M)
+    assert found
+    return int(found[1])
+
+
 def memory(pid: int, field: str = "VmHWM") -> int:
     """Bytes that a process has resident (VmRSS), or had at most (VmHWM). 0 of a sanitized program:
     most of that is not its own."""
     if is_sanitized(f"/proc/{pid}/exe"):
         return 0
-    found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.M)
-    assert found
-    return int(found[1]) << 10
+    return process_status(pid, field) << 10
 
 
 class Program:
