@@ -8,29 +8,23 @@
 // millisecond.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
-#include <thread>
 
 #include "absl/time/time.h"
+#include "bridge/base/periodic_thread.h"
 
 namespace bridge {
 
 class MemoryTrim {
  public:
   explicit MemoryTrim(absl::Duration period = absl::Seconds(5), size_t worth = 8 << 20);
-  ~MemoryTrim();  // joins
-  MemoryTrim(const MemoryTrim&) = delete;
-  MemoryTrim& operator=(const MemoryTrim&) = delete;
 
  private:
-  void Run(absl::Duration period, size_t worth);
+  void Turn();
 
-  std::mutex mu_;
-  std::condition_variable changed_;
-  bool stop_ = false;  // guarded by mu_
-  std::thread thread_;
+  const size_t worth_;
+  size_t kept_ = 0;        // free, but not to be had back: between what is in use
+  PeriodicThread thread_;  // last: it uses the rest
 };
 
 }  // namespace bridge

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/service/idle_tick.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <memory>
 
 #include "grpcpp/create_channel.h"
@@ -29,33 +26,11 @@ void Tick(grpc::GenericStub& stub) {
 
 }  // namespace
 
-IdleTick::IdleTick(absl::Duration period) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the main thread's business
-  thread_ = std::thread([this, period] { Run(period); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-IdleTick::~IdleTick() {
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    stop_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void IdleTick::Run(absl::Duration period) {
-  pthread_setname_np(pthread_self(), "idle_tick");
-  // No credentials make a lame channel.
-  grpc::GenericStub stub(grpc::CreateChannel("idle", nullptr));
-  std::unique_lock<std::mutex> lock(mu_);
-  while (!changed_.wait_for(lock, absl::ToChronoNanoseconds(period), [this] { return stop_; })) {
-    lock.unlock();
-    Tick(stub);
-    lock.lock();
-  }
-}
+// No credentials make a lame channel.
+IdleTick::IdleTick(absl::Duration period)
+    : thread_("idle_tick", period,
+              [stub = std::make_shared<grpc::GenericStub>(grpc::CreateChannel("idle", nullptr))] {
+                Tick(*stub);
+              }) {}
 
 }  // namespace bridge

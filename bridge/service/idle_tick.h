@@ -9,28 +9,17 @@
 // any metric.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
 #include "absl/time/time.h"
+#include "bridge/base/periodic_thread.h"
 
 namespace bridge {
 
 class IdleTick {
  public:
   explicit IdleTick(absl::Duration period = absl::Milliseconds(300));
-  ~IdleTick();  // joins
-  IdleTick(const IdleTick&) = delete;
-  IdleTick& operator=(const IdleTick&) = delete;
 
  private:
-  void Run(absl::Duration period);
-
-  std::mutex mu_;
-  std::condition_variable changed_;
-  bool stop_ = false;  // guarded by mu_
-  std::thread thread_;
+  PeriodicThread thread_;
 };
 
 }  // namespace bridge
