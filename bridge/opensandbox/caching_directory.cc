@@ -217,14 +217,18 @@ Task<absl::Status> CachingDirectory::Explain(CallContext context, std::string sa
   }
   const auto known = MetadataOf(failure);
   if (const auto it = known.find("host"); it != known.end()) host = it->second;
-  absl::Status status = MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
-                                  fmt::format("the daemon of sandbox {} cannot be reached: {}",
-                                              sandbox_id, std::string(failure.message())),
-                                  {.metadata = {{"sandbox_id", sandbox_id}}});
+  const auto phase = known.find("phase");
+  // Who took the request and was too slow was reached: no other way there would mend that.
+  const bool slow = ReasonOf(failure) == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT &&
+                    phase != known.end() && phase->second == "answer";
+  absl::Status status = MakeError(
+      slow ? ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT
+           : ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+      fmt::format("the daemon of sandbox {} {}: {}", sandbox_id,
+                  slow ? "is too slow" : "cannot be reached", std::string(failure.message())),
+      {.metadata = {{"sandbox_id", sandbox_id}}});
   if (!host.empty()) status = WithMetadata(status, "endpoint", host);
-  if (const auto it = known.find("phase"); it != known.end()) {
-    status = WithMetadata(status, "phase", it->second);
-  }
+  if (phase != known.end()) status = WithMetadata(status, "phase", phase->second);
   co_return status;
 }
 

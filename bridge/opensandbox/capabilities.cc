@@ -96,9 +96,11 @@ Task<absl::StatusOr<std::shared_ptr<DaemonCapabilities>>> ProbeDaemon(
   // Our own daemon, too: its terminals and file tools are the stock ones.
   std::vector<std::string> lines;
   absl::StatusOr<int> code = co_await RunScript(client, context, daemon, kProbeScript, &lines);
-  if (found->own() && ReasonOf(code.status()) == ErrorReason::ERROR_REASON_UPSTREAM_FAILED) {
-    // No shell, or no place for files (an image of one static program). What our daemon does itself
-    // works all the same. Not kept: the next call looks again.
+  const ErrorReason reason = ReasonOf(code.status());
+  if (found->own() && (reason == ErrorReason::ERROR_REASON_UPSTREAM_FAILED ||
+                       reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT)) {
+    // No shell, or no place for files (an image of one static program), or too busy for one. What
+    // our daemon does itself works all the same. Not kept: the next call looks again.
     co_return found;
   }
   CO_RETURN_IF_ERROR(code.status());  // the lines tell, not the exit code

@@ -291,8 +291,7 @@ absl::Status FileExec::TakeHead(Output& output, const HttpHead& head) {
 Task<absl::Status> FileExec::Forgive(absl::Status failure) {
   const ErrorReason reason = ReasonOf(failure);
   const bool gone = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND;
-  const bool paused = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
-                      IsPausedState(MetadataOf(failure)["state"]);
+  const bool paused = SaysPaused(failure);
   const bool transient = reason == ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE ||
                          reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT ||
                          reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||

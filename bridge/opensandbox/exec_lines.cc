@@ -95,13 +95,15 @@ void LineExec::TakeEvents(ExecBatch* batch) {
 
 // The status record outlives the stream; what it cannot tell is lost.
 Task<Outcome> LineExec::OutcomeOfBrokenStream() {
-  Outcome outcome = Lost{command_->broken_why(), true};
+  Outcome outcome = Lost{std::string(command_->broken_why().message()), true};
   for (int i = 0; i < kStatusTries; ++i) {
     absl::StatusOr<CommandStatus> status = co_await FetchCommandStatus(
         sandbox_.client, sandbox_.context, sandbox_.daemon, exec_id_.command_id);
     if (status.ok() && !status->running) co_return OutcomeOfStatus(*status);
     if (status.ok()) break;  // it runs on, and nobody will see what it prints
-    if (IsSandboxOver(status.status())) co_return Lost{command_->broken_why(), false};
+    if (IsSandboxOver(status.status())) {
+      co_return Lost{std::string(command_->broken_why().message()), false};
+    }
     const bool slept = co_await sandbox_.loop().Sleep(kStatusPause);
     if (!slept) break;
   }

@@ -262,9 +262,7 @@ Task<absl::Status> OwnExec::Forgive(absl::Status why) {
   broken_since_ = std::min(broken_since_, sandbox_.loop().Now());
   const absl::Status explained = co_await sandbox_.client.directory().Explain(
       sandbox_.context, sandbox_.daemon->sandbox_id, why);
-  const ErrorReason reason = ReasonOf(explained);
-  const bool paused = reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
-                      IsPausedState(MetadataOf(explained)["state"]);
+  const bool paused = SaysPaused(explained);
   if (paused) broken_since_ = absl::InfiniteDuration();
   const bool final = ReasonOf(why) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND ||
                      ReasonOf(why) == ErrorReason::ERROR_REASON_REPLAY_GAP ||

@@ -34,6 +34,11 @@ bool IsPausedState(std::string_view upstream_state) {
   return upstream_state == "Paused" || upstream_state == "Pausing" || upstream_state == "Resuming";
 }
 
+bool SaysPaused(const absl::Status& failure) {
+  return ReasonOf(failure) == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
+         IsPausedState(MetadataOf(failure)["state"]);
+}
+
 bool IsSandboxOver(const absl::Status& failure) {
   const ErrorReason reason = ReasonOf(failure);
   if (reason == ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND) return true;

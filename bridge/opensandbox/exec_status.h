@@ -21,6 +21,8 @@ absl::Duration RanFor(const CommandStatus& status, absl::Duration fallback);
 
 // States in which a command waits rather than is lost.
 bool IsPausedState(std::string_view upstream_state);
+// The same of a failure that SandboxDirectory::Explain has explained.
+bool SaysPaused(const absl::Status& failure);
 
 // Nothing of the sandbox runs any more and never will: it is gone, or its main process has ended.
 // `failure` is what SandboxDirectory::Explain made of a failed request.

@@ -264,9 +264,7 @@ Task<bool> IsolatedRun::Alive() {
   absl::StatusOr<HttpResponse> response = co_await sandbox_.client.Fetch(
       sandbox_.context, sandbox_.daemon, std::move(request), kMaxErrorBody);
   if (response.ok()) co_return response->status == 200;
-  co_return ReasonOf(response.status()) ==
-      ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING&& IsPausedState(
-          MetadataOf(response.status())["state"]);
+  co_return SaysPaused(response.status());
 }
 
 Task<absl::Status> IsolatedRun::Next(ExecBatch* batch, absl::Duration patience) {

@@ -13,6 +13,8 @@ namespace {
 // The daemon pings every 3 s. Silence for longer means that nobody is there any more.
 constexpr absl::Duration kSilence = absl::Seconds(15);
 constexpr absl::Duration kScriptLimit = absl::Seconds(10);
+// When the daemon ought to have told that a script was over its limit.
+constexpr absl::Duration kScriptPatience = absl::Seconds(15);
 // DELETE /command answers after 3 s at the latest.
 constexpr absl::Duration kInterruptLimit = absl::Seconds(10);
 constexpr size_t kMaxErrorBody = 64 * 1024;
@@ -67,32 +69,23 @@ Task<absl::Status> RemoteCommand::AwaitId() {
     }
   }
   bool more = true;
-  while (id_.empty() && !ended_ && more) {
+  while (id_.empty() && !ended_ && !broken() && more) {
     more = co_await ReadMore();
   }
   if (!id_.empty() || ended_) co_return absl::OkStatus();
   const bool cancelled = co_await Cancelled();
   if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
-  if (!failure_code_.empty()) {
-    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
-                        "the sandbox's daemon failed to start a command",
-                        {.metadata = {{"upstream_code", failure_code_}}});
-  }
-  if (broken_ && transfer_.result().ok()) {
-    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
-                        "the sandbox's daemon answered a command without an event");
-  }
-  co_return transfer_.result();
+  co_return broken_why_;
 }
 
 Task<bool> RemoteCommand::ReadEvents(std::vector<CommandEvent>* events) {
   events->clear();
-  if (pending_.empty() && !ended_ && !broken_) (void)co_await ReadMore();
+  if (pending_.empty() && !ended_ && !broken()) (void)co_await ReadMore();
   events->swap(pending_);
   // Output and the terminal event may lie in one chunk: the output first.
   if (!events->empty()) co_return true;
   const bool cancelled = co_await Cancelled();
-  co_return !ended_ && !broken_ && !cancelled;
+  co_return !ended_ && !broken() && !cancelled;
 }
 
 // Reads once and takes what came. False: nothing more will come, or the task was cancelled.
@@ -111,7 +104,16 @@ Task<bool> RemoteCommand::ReadMore() {
   if (!heard) co_return co_await EndureSilence();
   parser_.Finish();
   TakeEvents();
-  if (!ended_) Break("the event stream ended before an exit status");
+  if (ended_) co_return false;
+  absl::Status why = transfer_.result();
+  if (!id_.empty()) {
+    why = MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+                    "the event stream ended before an exit status");
+  } else if (why.ok()) {
+    why = MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                    "the sandbox's daemon answered a command without an event");
+  }
+  Break(std::move(why));
   co_return false;
 }
 
@@ -121,9 +123,10 @@ Task<bool> RemoteCommand::EndureSilence() {
   const absl::Status explained = co_await client_.directory().Explain(
       context_, daemon_->sandbox_id,
       MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE, "the sandbox's daemon fell silent"));
-  const bool paused = ReasonOf(explained) == ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING &&
-                      IsPausedState(MetadataOf(explained)["state"]);
-  if (!paused) Break("the sandbox's daemon fell silent");
+  const bool cancelled = co_await Cancelled();
+  if (cancelled) co_return false;
+  const bool paused = SaysPaused(explained);
+  if (!paused) Break(explained);
   co_return paused;
 }
 
@@ -132,7 +135,9 @@ void RemoteCommand::TakeEvents() {
   using Type = CommandEvent::Type;
   std::string_view text;
   while (!ended_ && parser_.Next(&text)) {
-    if (!ParseCommandEvent(text, &event_).ok()) return Break("an event could not be read");
+    if (const absl::Status parsed = ParseCommandEvent(text, &event_); !parsed.ok()) {
+      return Break(parsed);
+    }
     switch (event_.type) {
       case Type::kInit:
         if (id_.empty()) id_ = event_.text;
@@ -148,20 +153,20 @@ void RemoteCommand::TakeEvents() {
         ended_ = OutcomeOfError(event_.error_value, event_.error_trace);
         break;
       case Type::kFailure:
-        failure_code_ = event_.code.substr(0, 64);
-        return Break("the daemon failed while the command ran");
+        return Break(MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                               std::string("the sandbox's daemon failed ") +
+                                   (id_.empty() ? "to start a command" : "while the command ran"),
+                               {.metadata = {{"upstream_code", event_.code.substr(0, 64)}}}));
       case Type::kPing:
       case Type::kOther:
         break;
     }
   }
-  if (!parser_.status().ok()) Break("an event was too long");
+  if (!parser_.status().ok()) Break(parser_.status());
 }
 
-void RemoteCommand::Break(std::string_view why) {
-  if (broken_) return;
-  broken_ = true;
-  broken_why_ = std::string(why);
+void RemoteCommand::Break(absl::Status why) {
+  if (!broken()) broken_why_ = std::move(why);
 }
 
 Task<absl::StatusOr<CommandStatus>> FetchCommandStatus(DaemonClient& client, CallContext context,
@@ -202,11 +207,19 @@ Task<absl::Status> InterruptCommand(DaemonClient& client, CallContext context,
   co_return DaemonError(*response, "interrupt a command");
 }
 
-Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
-                                    std::shared_ptr<Daemon> daemon, std::string script,
-                                    std::vector<std::string>* out_lines) {
-  RemoteCommand command(client, context, daemon,
-                        {.command = std::move(script), .timeout = kScriptLimit});
+namespace {
+
+absl::Status ScriptTimeout() {
+  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT,
+                   "a script of the bridge's own was not done in the sandbox within " +
+                       absl::FormatDuration(kScriptLimit) +
+                       " and was ended; part of its work may be done. Try again when the sandbox "
+                       "is less busy, or do what takes so long by a command",
+                   {.metadata = {{"phase", "answer"}}});
+}
+
+// To the end of a script. Goes on where it was cancelled.
+Task<absl::Status> FollowScript(RemoteCommand& command, std::vector<std::string>* out_lines) {
   CO_RETURN_IF_ERROR(co_await command.AwaitId());
   std::vector<CommandEvent> events;
   bool more = true;
@@ -219,15 +232,47 @@ Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
     }
     events.clear();
   }
-  const bool cancelled = co_await Cancelled();
-  if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
-  if (!command.ended()) {
-    co_return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
-                        "a script of the bridge's own was cut off: " + command.broken_why());
+  co_return absl::OkStatus();
+}
+
+// What the end of a script means to whoever wanted it done.
+absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration ran_for) {
+  if (const auto* exit = std::get_if<ExitCode>(&ended)) return exit->code;
+  if (const auto* signalled = std::get_if<Signalled>(&ended)) {
+    const Outcome why = WithTimeout(*signalled, kScriptLimit, ran_for);
+    if (std::holds_alternative<TimedOut>(why)) return ScriptTimeout();
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                     "a script of the bridge's own was killed in the sandbox before it was done; "
+                     "the sandbox may have too little memory");
   }
-  if (const auto* exit = std::get_if<ExitCode>(&*command.ended())) co_return exit->code;
-  co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
-                      "a script of the bridge's own could not be run in the sandbox");
+  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                   "a script of the bridge's own could not be run in the sandbox");
+}
+
+}  // namespace
+
+Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
+                                    std::shared_ptr<Daemon> daemon, std::string script,
+                                    std::vector<std::string>* out_lines) {
+  const absl::Duration started = client.loop().Now();
+  RemoteCommand command(client, context, daemon,
+                        {.command = std::move(script), .timeout = kScriptLimit});
+  absl::Status status;
+  bool over = false;
+  while (!over) {
+    over = co_await RunWithin(client.loop(), kScriptPatience,
+                              [&command, &status, out_lines]() -> Task<void> {
+                                status = co_await FollowScript(command, out_lines);
+                              });
+    const bool cancelled = co_await Cancelled();
+    if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
+    if (over) break;
+    status = co_await client.directory().Explain(context, daemon->sandbox_id, ScriptTimeout());
+    over = !SaysPaused(status);
+  }
+  CO_RETURN_IF_ERROR(status);
+  if (command.ended()) co_return ResultOfScript(*command.ended(), client.loop().Now() - started);
+  co_return WithContext(command.broken_why(), "a script of the bridge's own was cut off");
 }
 
 }  // namespace bridge

@@ -49,15 +49,15 @@ class RemoteCommand {
 
   // How it ended, from the terminal event. Empty: not known from the stream.
   const std::optional<Outcome>& ended() const { return ended_; }
-  // The stream is over without a terminal event.
-  bool broken() const { return broken_; }
-  const std::string& broken_why() const { return broken_why_; }
+  // The stream is over without a terminal event; then why, typed.
+  bool broken() const { return !broken_why_.ok(); }
+  const absl::Status& broken_why() const { return broken_why_; }
 
  private:
   Task<bool> ReadMore();
   Task<bool> EndureSilence();
   void TakeEvents();
-  void Break(std::string_view why);
+  void Break(absl::Status why);
 
   DaemonClient& client_;
   CallContext context_;
@@ -69,11 +69,9 @@ class RemoteCommand {
   std::vector<CommandEvent> pending_;  // output that nobody has asked for yet
   std::string id_;
   std::optional<Outcome> ended_;
-  std::string broken_why_;
-  std::string failure_code_;  // of a failure that the daemon told in its stream
+  absl::Status broken_why_;
   bool head_seen_ = false;
   bool refused_ = false;
-  bool broken_ = false;
 };
 
 // GET /command/status/{id}. PROCESS_NOT_FOUND for an unknown id (right after the start of a
@@ -87,8 +85,9 @@ Task<absl::StatusOr<CommandStatus>> FetchCommandStatus(DaemonClient& client, Cal
 Task<absl::Status> InterruptCommand(DaemonClient& client, CallContext context,
                                     std::shared_ptr<Daemon> daemon, std::string id);
 
-// Runs a short script of the bridge's own and answers its exit status; its output goes to `out` if
-// given. Bounded to 10 s.
+// Runs a short script of the bridge's own and answers its exit status; its output goes to
+// `out_lines` if given. Bounded by the daemon to 10 s, and by the bridge a little later where the
+// daemon does not; then UPSTREAM_TIMEOUT. Only a pause of the sandbox is waited out.
 Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
                                     std::shared_ptr<Daemon> daemon, std::string script,
                                     std::vector<std::string>* out_lines);

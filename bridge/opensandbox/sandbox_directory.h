@@ -44,7 +44,8 @@ class SandboxDirectory {
 
   // What to make of a request to the daemon that failed at the transport: forgets the sandbox,
   // looks at its record and answers the better reason (paused, gone, expired), else `failure` as
-  // SANDBOX_UNREACHABLE with the endpoint's host.
+  // SANDBOX_UNREACHABLE with the endpoint's host; as UPSTREAM_TIMEOUT where the daemon took the
+  // request and did not answer it in time.
   virtual Task<absl::Status> Explain(CallContext context, std::string sandbox_id,
                                      absl::Status failure) = 0;
 

@@ -22,7 +22,7 @@ constexpr int kFirstPauseMs = 200;
 bool MayComeBack(const grpc::Status& status) {
   const std::string reason = FailureOf(status, "").reason;
   return reason == "SANDBOX_UNREACHABLE" || reason == "BRIDGE_UNREACHABLE" ||
-         reason == "UPSTREAM_UNAVAILABLE" || reason == "DRAINING";
+         reason == "UPSTREAM_UNAVAILABLE" || reason == "UPSTREAM_TIMEOUT" || reason == "DRAINING";
 }
 
 }  // namespace

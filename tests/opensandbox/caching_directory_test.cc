@@ -219,6 +219,24 @@ TEST_F(CachingDirectoryTest, ExplainsWhyADaemonIsSilent) {
   EXPECT_THAT(Explain(LostConnection()), HasReason("SANDBOX_NOT_FOUND"));
 }
 
+// Was SANDBOX_UNREACHABLE, whose advice is to look for another way to the daemon.
+TEST_F(CachingDirectoryTest, ADaemonThatIsTooSlowIsNotCalledUnreachable) {
+  const auto timeout = [](const char* phase) {
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT,
+                     "10.0.0.7:44064 did not complete its answer within 10s",
+                     {.metadata = {{"host", "10.0.0.7:44064"}, {"phase", phase}}});
+  };
+  ASSERT_THAT(Resolve(), IsOk());
+  EXPECT_THAT(Explain(timeout("answer")),
+              AllOf(HasReason("UPSTREAM_TIMEOUT"), HasDetail("endpoint", "10.0.0.7:44064"),
+                    HasDetail("sandbox_id", "sb-1"), HasDetail("phase", "answer"),
+                    HasMessage("within 10s")));
+  EXPECT_EQ(directory_.size(), 0u);
+  EXPECT_THAT(Explain(timeout("connect")), HasReason("SANDBOX_UNREACHABLE"));
+  OnLoop([&] { fake_.Find("sb-1")->state = "Paused"; });
+  EXPECT_THAT(Explain(timeout("answer")), HasReason("SANDBOX_NOT_RUNNING"));
+}
+
 TEST_F(CachingDirectoryTest, ExplainsWithoutTheServer) {
   fake_.Script("GET /v1/sandboxes/sb-1", {.delay = absl::Hours(1), .times = -1});
   EXPECT_THAT(Explain(LostConnection()), HasReason("SANDBOX_UNREACHABLE"));

@@ -7,14 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "bridge/base/error.h"
-#include "tests/fakes/raw_server.h"
 #include "tests/opensandbox/exec_fixture.h"
+#include "tests/opensandbox/scripted_daemon.h"
 
 namespace bridge {
 namespace {
@@ -22,79 +20,11 @@ namespace {
 using ::testing::HasSubstr;
 using R = ErrorReason;
 
-constexpr char kHead[] =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-constexpr char kInit[] = "{\"type\":\"init\",\"text\":\"0123\",\"timestamp\":1}\n\n";
-constexpr char kComplete[] = "{\"type\":\"execution_complete\",\"timestamp\":1}\n\n";
-
-std::string Chunk(std::string_view text) {
-  char size[32];
-  snprintf(size, sizeof(size), "%zx\r\n", text.size());
-  return size + std::string(text) + "\r\n";
-}
-
-std::string Json(int status, std::string_view body) {
-  return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Type: application/json\r\n" +
-         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
-}
-
-// A stock daemon with a writable directory, whose POST /command is the test's. Every other route
-// has the answer that the test gave it, else 404.
-class ScriptedDaemon {
- public:
-  using Command = std::function<void(RawConnection&)>;
-  explicit ScriptedDaemon(Command command)
-      : command_(std::move(command)), server_([this](RawConnection& peer) { Serve(peer); }) {}
-
-  std::string url() const { return server_.Url(""); }
-  int posts() const { return posts_; }
-  std::string post_body() const { return post_body_; }
-  std::string status_answer = Json(404, "{\"code\":\"INVALID_REQUEST_BODY\"}");
-
- private:
-  void Serve(RawConnection& peer) {
-    while (true) {
-      const std::string head = peer.ReadHead();
-      if (head.empty()) return;
-      if (head.rfind("POST /command ", 0) == 0) {
-        const size_t at = head.find("Content-Length: ");
-        const std::string body = peer.Read(static_cast<size_t>(atoi(head.c_str() + at + 16)));
-        // The probe of a new sandbox is not what is tested here.
-        if (body.find("sandbox-bridge-probe") != std::string::npos) {
-          peer.Write(kHead + Chunk(kInit) +
-                     Chunk("{\"type\":\"stdout\",\"text\":\"a\"}\n\n"
-                           "{\"type\":\"stdout\",\"text\":\"\\n\"}\n\n"
-                           "{\"type\":\"stdout\",\"text\":\"b\"}\n\n"
-                           "{\"type\":\"stdout\",\"text\":\"bash\"}\n\n"
-                           "{\"type\":\"stdout\",\"text\":\"/tmp\"}\n\n") +
-                     Chunk(kComplete) + "0\r\n\r\n");
-          continue;
-        }
-        ++posts_;
-        post_body_ = body;
-        command_(peer);
-        return;
-      }
-      peer.Write(head.find("/command/status/") != std::string::npos ? status_answer
-                                                                    : Json(404, "{}"));
-    }
-  }
-
-  const Command command_;
-  std::atomic<int> posts_{0};
-  std::string post_body_;
-  RawServer server_;
-};
-
 ExecResult RunLines(ScriptedDaemon& daemon, ExecSpec spec = {.shell = "x"}) {
   spec.fidelity = ExecFidelity::kLines;
   spec.detach_on_disconnect = true;  // nothing here is there to be killed
   ExecBench bench(daemon.url());
   return bench.Run(std::move(spec));
-}
-
-std::string Stream(std::string_view events) {
-  return kHead + Chunk(kInit) + Chunk(events) + "0\r\n\r\n";
 }
 
 ExecResult RunStream(std::string_view events) {
@@ -305,57 +235,6 @@ TEST(RemoteCommand, AStatusThatIsNotThereYet) {
   asked = -1000;  // never there
   EXPECT_EQ(ReasonOf(status().status()), R::ERROR_REASON_PROCESS_NOT_FOUND);
   EXPECT_LE(asked, -990);
-}
-
-// The proxy of OpenSandbox server 1.1.1, when the container behind it has ended, and when it cannot
-// reach the daemon.
-class ServersAnswer : public ::testing::TestWithParam<const char*> {};
-
-INSTANTIATE_TEST_SUITE_P(
-    Proxy, ServersAnswer,
-    ::testing::Values(
-        R"({"code":"DOCKER::NETWORK_MODE_ENDPOINT_UNAVAILABLE","message":"no IP address"})",
-        R"({"code":"BACKEND_CONNECTION_FAILED","message":"Could not connect"})"));
-
-TEST_P(ServersAnswer, IsNotTakenForTheDaemons) {
-  ScriptedDaemon daemon([](RawConnection& peer) { peer.Write(Json(500, GetParam())); });
-  daemon.status_answer = Json(500, GetParam());
-  ExecBench bench(daemon.url());
-  bench.directory.SetExplanation(
-      MakeError(R::ERROR_REASON_SANDBOX_NOT_RUNNING, "ended", {.metadata = {{"state", "Failed"}}}));
-  const auto start = [&bench] {
-    return RunTask(bench.loop, [&]() -> Task<absl::Status> {
-      const auto code = co_await RunScript(bench.daemon, CallContext(), bench.directory.daemon(),
-                                           "true", nullptr);
-      co_return code.status();
-    });
-  };
-  const auto status = [&bench] {
-    return RunTask(bench.loop, [&]() -> Task<absl::Status> {
-      const auto got = co_await FetchCommandStatus(bench.daemon, CallContext(),
-                                                   bench.directory.daemon(), "0123");
-      co_return got.status();
-    });
-  };
-  EXPECT_EQ(ReasonOf(start()), R::ERROR_REASON_UPSTREAM_FAILED) << "nothing lies between";
-  EXPECT_EQ(ReasonOf(status()), R::ERROR_REASON_UPSTREAM_FAILED);
-  bench.directory.daemon()->endpoint.through_server = true;
-  EXPECT_EQ(ReasonOf(start()), R::ERROR_REASON_SANDBOX_NOT_RUNNING);
-  EXPECT_EQ(ReasonOf(status()), R::ERROR_REASON_SANDBOX_NOT_RUNNING);
-}
-
-TEST(ServersAnswer, TheDaemonsOwnFailureStaysItsOwn) {
-  ScriptedDaemon daemon([](RawConnection& peer) {
-    peer.Write(Json(500, R"({"code":"RUNTIME_ERROR","message":"no spool"})"));
-  });
-  ExecBench bench(daemon.url());
-  bench.directory.daemon()->endpoint.through_server = true;
-  bench.directory.SetExplanation(MakeError(R::ERROR_REASON_SANDBOX_NOT_FOUND, "not asked for"));
-  const auto code = RunTask(bench.loop, [&]() -> Task<absl::StatusOr<int>> {
-    co_return co_await RunScript(bench.daemon, CallContext(), bench.directory.daemon(), "true",
-                                 nullptr);
-  });
-  EXPECT_EQ(ReasonOf(code.status()), R::ERROR_REASON_UPSTREAM_FAILED);
 }
 
 }  // namespace
