@@ -64,8 +64,8 @@ def _unary() -> Group:
         "direct": lambda w: w.around("direct-unary", url(w), "--calls=2000")["p50"],
         "echo": lambda w: w.through("echo", "--calls=2000", bridge=w.static_bridge)["p50"],
         "bridge": lambda w: w.through("unary", "--calls=2000", bridge=w.static_bridge)["p50"],
-        "direct 64": lambda w: rate(w.around("direct-unary", url(w), "--calls=200", threads=64)),
-        "bridge 64": lambda w: rate(w.through("unary", "--calls=200", threads=64, bridge=w.static_bridge)),
+        "direct 64": lambda w: rate(w.around("direct-at-once", url(w), "--calls=20000")),
+        "bridge 64": lambda w: rate(w.through("unary-at-once", "--calls=20000", bridge=w.static_bridge)),
     }
     return Group(
         "one call",

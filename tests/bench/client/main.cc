@@ -16,6 +16,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "tests/bench/client/at_once.h"
 #include "tests/bench/client/direct.h"
 #include "tests/bench/client/over_grpc.h"
 
@@ -34,6 +35,7 @@ ABSL_FLAG(int, calls, 1000, "How many calls, or streams, a thread.");
 ABSL_FLAG(int, execs, 1, "How many commands, files or sandboxes a thread, one after the other.");
 ABSL_FLAG(int64_t, bytes, 1 << 20, "How large a file to write.");
 ABSL_FLAG(int, threads, 1, "How many do it at once.");
+ABSL_FLAG(int, in_flight, 64, "How many calls are on their way in unary-at-once.");
 
 namespace bridge::bench {
 namespace {
@@ -82,6 +84,7 @@ Sample Measure(const std::string& what) {
   const int64_t bytes = absl::GetFlag(FLAGS_bytes);
   const bool stamped = absl::GetFlag(FLAGS_stamped);
   const int calls = absl::GetFlag(FLAGS_calls);
+  const int in_flight = absl::GetFlag(FLAGS_in_flight);
   const int times = absl::GetFlag(FLAGS_execs);
   const v1::Fidelity fidelity =
       absl::GetFlag(FLAGS_fidelity) == "lines" ? v1::FIDELITY_LINES : v1::FIDELITY_BYTES;
@@ -100,6 +103,7 @@ Sample Measure(const std::string& what) {
   const std::map<std::string, std::function<Sample()>> measurements = {
       {"echo", [&] { return GrpcEcho(channel, calls); }},
       {"unary", [&] { return GrpcUnary(channel, sandbox, calls, absl::GetFlag(FLAGS_gaps)); }},
+      {"unary-at-once", [&] { return GrpcAtOnce(channel, sandbox, calls, in_flight); }},
       {"exec", exec},
       {"create", [&] { return GrpcCreate(channel, absl::GetFlag(FLAGS_image), times); }},
       {"download", in_turn([&] { return GrpcDownload(channel, sandbox, path); })},
@@ -108,6 +112,7 @@ Sample Measure(const std::string& what) {
       {"terminal-echo", [&] { return GrpcTerminalEcho(channel, sandbox, calls); }},
       {"idle-processes", [&] { return GrpcIdleProcesses(channel, sandboxes, calls); }},
       {"direct-unary", [&] { return DirectUnary(direct, calls); }},
+      {"direct-at-once", [&] { return DirectAtOnce(direct, calls, in_flight); }},
       {"direct-exec", in_turn([&] { return DirectExec(direct, command, stamped); })},
       {"direct-download", in_turn([&] { return DirectDownload(direct); })},
       {"direct-upload", in_turn([&] { return DirectUpload(direct, path, bytes); })},
@@ -126,8 +131,9 @@ Sample Measure(const std::string& what) {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "bench_client (echo|unary|exec|create|download|upload|idle|terminal-echo|idle-processes|"
-      "direct-unary|direct-exec|direct-download|direct-upload) [flags]");
+      "bench_client (echo|unary|unary-at-once|exec|create|download|upload|idle|terminal-echo|"
+      "idle-processes|direct-unary|direct-at-once|direct-exec|direct-download|direct-upload) "
+      "[flags]");
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
   if (words.size() != 2) {
     std::cerr << absl::ProgramUsageMessage() << "\n";
