@@ -254,6 +254,7 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
     absl::Status status = head.ok() ? TakeHead(output, *head) : head.status();
     if (!status.ok()) {
       output.download.reset();
+      final_ = false;  // what is missing is asked for again, from `offset` on
       co_return status;
     }
     output.head_seen = true;
@@ -272,8 +273,8 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
     co_return absl::OkStatus();
   }
   const absl::Status result = output.download->result();
-  output.download.reset();  // what is missing is asked for again, from `offset` on
-  if (!result.ok() && final_) final_ = false;
+  output.download.reset();
+  if (!result.ok()) final_ = false;
   co_return result;
 }
 

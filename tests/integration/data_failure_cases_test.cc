@@ -263,6 +263,19 @@ TEST_P(DataFailureCases, InputOfARefusedCommandIsNotLeftBehind) {
   EXPECT_EQ(Leftovers(), "");
 }
 
+// Output whose last fetch was refused once was gone without a word.
+TEST_P(DataFailureCases, OutputIsFetchedAgainWhenTheLastFetchFails) {
+  for (const char* broken : {"answer { status: 503 }", "reset: true", "close_after_bytes: 3"}) {
+    Faults(std::string(GetParam()) +
+           R"(rule { half: EXECD route: "/files/download" times: 2 action { )" + broken + " } }");
+    v1::RunResponse run;
+    ASSERT_THAT(Run(id_, "printf 0123456789; printf abcdefghij >&2", &run), IsOk()) << broken;
+    EXPECT_EQ(run.stdout(), "0123456789") << broken;
+    EXPECT_EQ(run.stderr(), "abcdefghij") << broken;
+    EXPECT_FALSE(run.lossy()) << broken;
+  }
+}
+
 // A start that broke off in the middle, or whose caller left, left a process that nobody knew of.
 TEST_P(DataFailureCases, AProcessThatNobodyWasToldOfIsForgotten) {
   KnowTheSandbox();
