@@ -6,6 +6,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/random.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/exec_cleanup.h"
 #include "bridge/opensandbox/exec_files.h"
 #include "bridge/opensandbox/exec_frames.h"
 #include "bridge/opensandbox/exec_lines.h"

@@ -83,12 +83,4 @@ class FileExec final : public Exec {
   bool lossy_ = false;
 };
 
-// Ends a command that nobody wants any more: interrupts it, confirms, kills what of its group is
-// left, and removes its folder (if any). For a TaskScope; bounded by the context's deadline.
-Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteCommand> command,
-                             std::optional<ExecFolder> folder, bool stdin_uploaded);
-
-// Removes an exec's folder. Best effort.
-Task<void> RemoveExecFolder(SandboxHandle sandbox, ExecFolder folder, bool stdin_uploaded);
-
 }  // namespace bridge

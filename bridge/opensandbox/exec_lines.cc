@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "bridge/base/error.h"
-#include "bridge/opensandbox/exec_files.h"
+#include "bridge/opensandbox/exec_cleanup.h"
 #include "bridge/opensandbox/exec_status.h"
 
 namespace bridge {
