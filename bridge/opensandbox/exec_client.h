@@ -15,6 +15,7 @@
 #include "bridge/net/task_scope.h"
 #include "bridge/opensandbox/exec.h"
 #include "bridge/opensandbox/exec_id.h"
+#include "bridge/opensandbox/exec_script.h"
 #include "bridge/opensandbox/sandbox_handle.h"
 #include "bridge/opensandbox/user_directory.h"
 
@@ -67,6 +68,8 @@ class ExecClient {
   Task<absl::StatusOr<std::unique_ptr<Exec>>> StartOn(SandboxHandle sandbox, ExecSpec spec,
                                                       absl::Duration heartbeat);
   Task<absl::StatusOr<std::unique_ptr<Exec>>> StartStock(SandboxHandle sandbox, ExecSpec spec);
+  // `prepared` outlives the task.
+  Task<absl::Status> MakeFolder(SandboxHandle sandbox, std::string path, ExecPrepared* prepared);
   Task<absl::Status> UploadStdin(SandboxHandle sandbox, std::string path, std::string bytes);
   Task<absl::StatusOr<ExecSignalResult>> SignalStock(SandboxHandle sandbox, ExecId id, int signal);
   Task<absl::StatusOr<ExecSignalResult>> SignalOwn(SandboxHandle sandbox, ExecId id, int signal);

@@ -2,6 +2,8 @@
 #include "bridge/opensandbox/exec_files.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -25,6 +27,21 @@ constexpr absl::Duration kUnreachable = absl::Seconds(10);
 constexpr absl::Duration kIdle = absl::Seconds(30);
 // What RedirectScript exits with where it cannot make its folder.
 constexpr int kNoFolder = 125;
+constexpr int64_t kUnknownRest = 64 * 1024;
+
+// How large the whole file is of which an answer has a part, all, or nothing; -1: it does not say.
+int64_t WholeSize(const HttpHead& head) {
+  std::string_view text;
+  if (head.status == 200) {
+    text = head.headers.Get("Content-Length").value_or("");
+  } else {  // "bytes 3-7/8", "bytes */8"
+    text = head.headers.Get("Content-Range").value_or("");
+    text.remove_prefix(std::min(text.size(), text.rfind('/') + 1));
+  }
+  int64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  return error == std::errc() && end == text.data() + text.size() && size >= 0 ? size : -1;
+}
 
 }  // namespace
 
@@ -118,14 +135,7 @@ Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
     co_return absl::OkStatus();
   }
   if (outcome_ && !reported_) co_return co_await Ended(batch);
-  if (outcome_ && !final_) {
-    CO_RETURN_IF_ERROR(co_await LookAtSizes());
-    final_ = true;
-    for (Output& output : outputs_) {
-      if (!output.skip && output.offset < output.size) StartDownload(output);
-    }
-    co_return absl::OkStatus();
-  }
+  if (outcome_ && !final_) co_return co_await FetchTheRest();
   if (outcome_) {
     batch->drained = drained_ = true;
     batch->stdout_bytes = std::max(outputs_[0].size, outputs_[0].offset);
@@ -143,6 +153,17 @@ Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
     StartDownload(output);
   }
   interval_ = grew ? kShortestInterval : std::min(interval_ * kSlowDown, kLongestInterval);
+  co_return absl::OkStatus();
+}
+
+// Both files to their ends, whatever their sizes are: asking for those first would be an exchange
+// more, and the answers tell them. Of an output that nobody wants only the size is asked for.
+Task<absl::Status> FileExec::FetchTheRest() {
+  if (outputs_[0].skip || outputs_[1].skip) CO_RETURN_IF_ERROR(co_await LookAtSizes());
+  final_ = true;
+  for (Output& output : outputs_) {
+    if (!output.skip) StartDownload(output);
+  }
   co_return absl::OkStatus();
 }
 
@@ -243,8 +264,8 @@ void FileExec::StartDownload(Output& output) {
   request.idle_timeout = kIdle;
   request.chunk_bytes = kExecBatchBytes;
   request.max_chunks = 2;
-  request.receive_buffer = std::min<size_t>(
-      256 * 1024, std::max<size_t>(16 * 1024, static_cast<size_t>(output.size - output.offset)));
+  const int64_t rest = output.size > output.offset ? output.size - output.offset : kUnknownRest;
+  request.receive_buffer = std::clamp<size_t>(static_cast<size_t>(rest), 16 * 1024, 256 * 1024);
   output.head_seen = false;
   output.download = std::make_unique<Transfer>(sandbox_.client.http(), std::move(request));
 }
@@ -259,7 +280,7 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
       co_return status;
     }
     output.head_seen = true;
-    if (head->status == 416) {
+    if (head->status == 416 || head->status == 404) {
       output.download.reset();
       co_return absl::OkStatus();
     }
@@ -280,8 +301,14 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
 }
 
 absl::Status FileExec::TakeHead(Output& output, const HttpHead& head) {
-  if (head.status == 206 || head.status == 416) return absl::OkStatus();
-  if (head.status == 200 && output.offset == 0) return absl::OkStatus();
+  // Not there at the end: see FinalOutcome.
+  if (head.status == 404 && final_) return absl::OkStatus();
+  if (head.status == 206 || head.status == 416 || (head.status == 200 && output.offset == 0)) {
+    const int64_t size = WholeSize(head);
+    if (size >= 0) output.size = size;
+    if (output.size < output.offset) lossy_ = true;  // the command cut its own output
+    return absl::OkStatus();
+  }
   if (head.status == 200) {
     return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                      "the sandbox's daemon ignored a byte range");

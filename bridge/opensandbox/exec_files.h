@@ -2,7 +2,7 @@
 //
 // opensandbox/exec_files.h — exact bytes from a stock daemon: the command's outputs go to two files
 // in a private folder of the sandbox, which are fetched by byte range while it runs and to their
-// ends when it has ended. Costs one exchange more than the lossy way; while it runs, a look every
+// ends when it has ended. Costs two exchanges more than the lossy way; while it runs, a look every
 // 10 ms to 1 s, the longer the quieter it is.
 //
 // What survives: a broken event stream (the status record says how it ended), a paused sandbox, a
@@ -51,6 +51,7 @@ class FileExec final : public Exec {
   };
 
   Task<absl::Status> Fill(ExecBatch* batch, absl::Duration until);
+  Task<absl::Status> FetchTheRest();
   Task<absl::Status> Wait(absl::Duration until);
   Task<void> WatchStream();
   Task<absl::Status> LookAtStatus();

@@ -70,12 +70,13 @@ std::string PlainScript(const ExecSpec& spec) {
   return cd + ExecLine(spec);
 }
 
-std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool stdin_uploaded) {
-  std::string script = "d=" + ShellQuote(folder.path()) +
-                       "\nmkdir -m 700 \"$d\" 2>/dev/null || exit 125\n"
+std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, ExecPrepared prepared) {
+  std::string script = "d=" + ShellQuote(folder.path()) + "\n" +
+                       (prepared.folder ? "[ -d \"$d\" ]" : "mkdir -m 700 \"$d\" 2>/dev/null") +
+                       " || exit 125\n"
                        "exec >\"$d/o\" 2>\"$d/e\" || exit 125\n"
                        "echo $$ >\"$d/p\"\n";
-  if (stdin_uploaded) {
+  if (prepared.stdin) {
     script += "exec <\"$d.in\"\nrm -f \"$d.in\" 2>/dev/null\n";
   } else if (!spec.stdin_bytes.empty()) {
     script += "printf " + ShellQuote(PrintfFormat(spec.stdin_bytes)) +

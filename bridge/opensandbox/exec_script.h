@@ -49,9 +49,15 @@ class ExecFolder {
 // The command alone, for the lossy route: `exec 'a' 'b'`, or the shell line as it is. `cwd` first.
 std::string PlainScript(const ExecSpec& spec);
 
-// The command with its outputs in `folder`. `stdin_uploaded`: the input lies in uploaded_stdin().
-// Exit status 125 with no output file means that the folder could not be made.
-std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, bool stdin_uploaded);
+// What the bridge made in the sandbox before the command starts.
+struct ExecPrepared {
+  bool folder = false;
+  bool stdin = false;  // in uploaded_stdin()
+};
+
+// The command with its outputs in `folder`. Exit status 125 with no pid() means that the folder
+// could not be made.
+std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, ExecPrepared prepared);
 
 // Sends a signal to the process group recorded in the folder, and leaves sent(). Exit status 0:
 // delivered; the others say why not.

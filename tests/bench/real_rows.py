@@ -76,7 +76,7 @@ def _echo() -> Group:
             Row("SDK / Execute `echo hi`", lambda v: v["sdk"] / v["bytes"], 50, 100, at_most=False),
             Row("  the same, lines", lambda v: v["sdk"] / v["lines"], 50, 100, at_most=False),
             Row("more than direct HTTP, lines, ms", added("lines", "direct"), 3, 1.5),
-            Row("  exact bytes, ms", added("bytes", "direct")),
+            Row("  exact bytes, ms", added("bytes", "direct"), 3, 1.5),
             Row("  our daemon, exact bytes, ms", added("own", "own direct"), 3, 1.5),
             Row("  SDK, ms", lambda v: v["sdk"] * 1e3),
             Row("  bridge, exact bytes, ms", lambda v: v["bytes"] * 1e3),

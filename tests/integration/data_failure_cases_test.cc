@@ -89,6 +89,16 @@ class DataFailureCases : public BridgeOverLocal, public ::testing::WithParamInte
     } while (!run.stdout().empty() && absl::Now() < until);
     return run.stdout();
   }
+  // Folders of commands that are not gone within a while, but for that of the command that looks.
+  int FoldersLeft() {
+    const int own = *GetParam() != '\0' ? 1 : 0;
+    v1::RunResponse run;
+    const absl::Time until = absl::Now() + absl::Seconds(10);
+    do {
+      EXPECT_THAT(Run(id_, "find /tmp -name '.sandbox-bridge-*' -type d | wc -l", &run), IsOk());
+    } while (std::stoi("0" + run.stdout()) > own && absl::Now() < until);
+    return std::stoi("0" + run.stdout()) - own;
+  }
   absl::Status StartOne(v1::StartProcessResponse* started, const std::string& line = "cat",
                         absl::Duration deadline = absl::Seconds(60)) {
     v1::StartProcessRequest request;
@@ -261,6 +271,18 @@ TEST_P(DataFailureCases, InputOfARefusedCommandIsNotLeftBehind) {
   EXPECT_EQ(Call(*execs_, &Execs::Run, request, &run).ok(), !stock);
   Faults(GetParam());
   EXPECT_EQ(Leftovers(), "");
+  EXPECT_EQ(FoldersLeft(), 0);
+}
+
+// A daemon need not be able to make folders: the command's shell is.
+TEST_P(DataFailureCases, ADaemonThatMakesNoFolderRunsCommands) {
+  DaemonAnswers("status: 404", R"(method: "POST" route: "/directories")");
+  v1::RunResponse run;
+  ASSERT_THAT(Run(id_, "echo out; echo err >&2; exit 3", &run), IsOk());
+  EXPECT_EQ(run.stdout(), "out\n");
+  EXPECT_EQ(run.stderr(), "err\n");
+  EXPECT_EQ(run.outcome().exit_code(), 3);
+  EXPECT_EQ(FoldersLeft(), 0);
 }
 
 // Output whose last fetch was refused once was gone without a word.

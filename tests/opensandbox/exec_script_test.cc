@@ -47,8 +47,8 @@ class ExecScript : public ::testing::TestWithParam<const char*> {
     waitpid(pid, &status, 0);
     return status;
   }
-  int RunRedirected(const ExecSpec& spec, bool uploaded = false) {
-    return Run(RedirectScript(spec, *folder_, uploaded));
+  int RunRedirected(const ExecSpec& spec, ExecPrepared prepared = {}) {
+    return Run(RedirectScript(spec, *folder_, prepared));
   }
   std::string Out() { return ReadFile(folder_->out()); }
   std::string Err() { return ReadFile(folder_->err()); }
@@ -110,7 +110,7 @@ TEST_P(ExecScript, WithoutStdinThereIsEndOfFile) {
 
 TEST_P(ExecScript, UploadedStdinIsReadAndRemoved) {
   std::ofstream(folder_->uploaded_stdin()) << "from a file";
-  RunRedirected({.argv = {"cat"}}, /*uploaded=*/true);
+  RunRedirected({.argv = {"cat"}}, {.stdin = true});
   EXPECT_EQ(Out(), "from a file");
   EXPECT_FALSE(fs::exists(folder_->uploaded_stdin()));
 }
@@ -164,7 +164,16 @@ TEST_P(ExecScript, SyntaxErrorsAreTheCommandsOwn) {
 
 TEST_P(ExecScript, FolderThatCannotBeMadeIs125WithoutOutput) {
   const ExecFolder nowhere("/proc/nowhere", "n");
-  EXPECT_EQ(WEXITSTATUS(Run(RedirectScript({.shell = "echo hi"}, nowhere, false))), 125);
+  EXPECT_EQ(WEXITSTATUS(Run(RedirectScript({.shell = "echo hi"}, nowhere, {}))), 125);
+}
+
+TEST_P(ExecScript, AFolderThatWasMadeBeforehandIsTaken) {
+  const ExecPrepared prepared{.folder = true};
+  EXPECT_EQ(WEXITSTATUS(RunRedirected({.shell = "echo hi"}, prepared)), 125) << "it is not there";
+  fs::create_directory(folder_->path());
+  EXPECT_EQ(WEXITSTATUS(RunRedirected({.shell = "echo hi"}, prepared)), 0);
+  EXPECT_EQ(Out(), "hi\n");
+  EXPECT_EQ(WEXITSTATUS(RunRedirected({.shell = "echo hi"})), 125) << "it is another's";
 }
 
 TEST_P(ExecScript, PlainLineIsUntouched) {
