@@ -3,32 +3,36 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Spawn, program
 from epp_host import Plugin
-from program import OPENSANDBOX_LISTENS, Program
+from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
 
 Faulty = Callable[[str], Plugin]
 
 
 @pytest.fixture
-def faulty(spawn: Spawn, tmp_path: Path) -> Iterator[Faulty]:
-    """Plugins of OpenSandboxes with a fault plan."""
-    servers: list[Program] = []
+def faulty(spawn: Spawn, mode: str, tmp_path: Path) -> Iterator[Faulty]:
+    """Plugins of OpenSandboxes with a fault plan, with their own bridge or a remote one."""
+    servers = contextlib.ExitStack()
 
     def start(plan: str) -> Plugin:
-        file = tmp_path / f"plan{len(servers)}"
+        file = tmp_path / "plan"
         file.write_text(plan)
         argv = [program("LOCAL_OPENSANDBOX"), "--listen=127.0.0.1:0", f"--fault_plan_file={file}"]
-        servers.append(Program(*argv, says=OPENSANDBOX_LISTENS))
-        return spawn({"base_url": servers[-1].place})
+        place = servers.enter_context(Program(*argv, says=OPENSANDBOX_LISTENS)).place
+        if mode == "own":
+            return spawn({"base_url": place})
+        argv = [program("SANDBOX_BRIDGE"), "--listen=127.0.0.1:0", f"--upstream={place}"]
+        bridge = servers.enter_context(Program(*argv, says=BRIDGE_LISTENS))
+        return spawn({"bridge_address": bridge.place})
 
-    yield start
-    for server in servers:
-        server.stop()
+    with servers:
+        yield start
 
 
 RENEWAL = 'half: LIFECYCLE method: "POST" route: "/v1/sandboxes/{id}/renew-expiration" times: 1'
