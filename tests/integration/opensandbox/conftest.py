@@ -34,6 +34,7 @@ class OpenSandbox:
     api_key: str
     image: str
     static_image: str
+    busybox_image: str
     directory: Path
 
     @property
@@ -59,6 +60,7 @@ def opensandbox() -> OpenSandbox:
         Path(os.environ["OPENSANDBOX_API_KEY_FILE"]).read_text(encoding="utf-8"),
         os.environ["OPENSANDBOX_IMAGE"],
         os.environ["OPENSANDBOX_STATIC_IMAGE"],
+        os.environ["OPENSANDBOX_BUSYBOX_IMAGE"],
         Path(os.environ["OPENSANDBOX_DIRECTORY"]),
     )
 

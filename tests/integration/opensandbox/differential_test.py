@@ -7,20 +7,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from astrabox.seams.sandbox import set_sandbox_installation_loader
 from astrabox_sandbox_bridge.client import BridgeClient, v1
 from astrabox_sandbox_bridge.provider import SandboxBridgeProvider
-from clients import Client, GrpcClient, NotOffered, Refused, SdkClient
+from clients import Client, GrpcClient, SdkClient
 from conftest import Loop, OpenSandbox, Results
 from differences import DIFFERENCES
 from epp_host import Plugin
 from frontend_clients import AstraBoxClient, EppClient
 from opensandbox import Sandbox as SdkSandbox
 from real_bridge import RealBridge
-from scenarios import SCENARIOS, Scenario
+from scenarios import SCENARIOS, Scenario, outcome, shown
 
 WAYS = ("sdk", "bridge", "bridge, stock daemon", "bridge, server proxy", "astrabox", "epp")
 
@@ -76,15 +75,6 @@ def ways(
     loop(astrabox.shutdown_current_loop_resources())
 
 
-async def outcome(scenario: Scenario, client: Client, scratch: str) -> Any:
-    try:
-        return await scenario.work(client, scratch)
-    except NotOffered as what:
-        return f"not offered: {what}"
-    except Refused as word:
-        return f"refused: {word}"
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_right_or_a_named_difference(
@@ -103,10 +93,3 @@ def test_right_or_a_named_difference(
         assert shown(got) == shown(difference.gives), "the row of differences.py is out of date"
         assert got != scenario.right, "no difference any more: remove the row"
         results.add(scenario.name, way, difference.reason)
-
-
-def shown(result: Any) -> str:
-    """Short enough to read when it fails."""
-    text = repr(result)
-    return text if len(text) < 500 else f"{text[:200]}…{text[-100:]} ({len(text)} characters, " \
-                                        f"hash {hash(text)})"

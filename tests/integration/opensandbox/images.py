@@ -97,20 +97,33 @@ def package_files(packages: Iterable[str]) -> list[str]:
 def write_sandbox_image(out: BinaryIO) -> None:
     """A Debian root with a shell, coreutils, procps and Python."""
     with tarfile.open(fileobj=out, mode="w|") as tar:
-        for name, mode in _DIRECTORIES.items():
-            _add(tar, name, tarfile.DIRTYPE, mode)
-        for name, text in _etc().items():
-            _add(tar, f"etc/{name}", tarfile.REGTYPE, 0o644, text.encode())
-        for name in ("bin", "sbin", "lib", "lib64"):
-            if Path("/" + name).is_symlink():
-                tar.add("/" + name, name)
-        listed = package_files(package_closure(SANDBOX_PACKAGES))
-        # And links that the packages' scripts make, not the packages.
-        paths = {*listed, *_alternatives(listed), "/etc/ld.so.cache"}
-        for path in sorted(paths - {"/" + name for name in tar.getnames()}):
-            kind = os.lstat(path).st_mode
-            if stat.S_ISREG(kind) or stat.S_ISLNK(kind) or stat.S_ISDIR(kind):
-                tar.add(path, path.lstrip("/"), recursive=False)
+        _add_root(tar, package_closure(SANDBOX_PACKAGES))
+
+
+def write_busybox_image(out: BinaryIO) -> None:
+    """A root whose only shell and tools are busybox's, as those of Alpine are."""
+    with tarfile.open(fileobj=out, mode="w|") as tar:
+        _add_root(tar, ("busybox", "libc6"))
+        applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
+        for applet in sorted({*applets.stdout.split()} - {"busybox"}):
+            _add(tar, f"bin/{applet}", tarfile.SYMTYPE, 0o777, link="busybox")
+
+
+def _add_root(tar: tarfile.TarFile, packages: Iterable[str]) -> None:
+    for name, mode in _DIRECTORIES.items():
+        _add(tar, name, tarfile.DIRTYPE, mode)
+    for name, text in _etc().items():
+        _add(tar, f"etc/{name}", tarfile.REGTYPE, 0o644, text.encode())
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if Path("/" + name).is_symlink():
+            tar.add("/" + name, name)
+    listed = package_files(packages)
+    # And links that the packages' scripts make, not the packages.
+    paths = {*listed, *_alternatives(listed), "/etc/ld.so.cache"}
+    for path in sorted(paths - {"/" + name for name in tar.getnames()}):
+        kind = os.lstat(path).st_mode
+        if stat.S_ISREG(kind) or stat.S_ISLNK(kind) or stat.S_ISDIR(kind):
+            tar.add(path, path.lstrip("/"), recursive=False)
 
 
 def _alternatives(listed: Iterable[str]) -> list[str]:
@@ -137,8 +150,10 @@ def write_static_image(out: BinaryIO, program: Path) -> None:
         _add(tar, program.name, tarfile.REGTYPE, 0o755, program.read_bytes())
 
 
-def _add(tar: tarfile.TarFile, name: str, kind: bytes, mode: int, data: bytes = b"") -> None:
+def _add(tar: tarfile.TarFile, name: str, kind: bytes, mode: int, data: bytes = b"",
+         link: str = "") -> None:
     entry = tarfile.TarInfo(name)
+    entry.linkname = link
     entry.type = kind
     entry.mode = mode
     entry.size = len(data)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from clients import Client, Command, Ran, Refused
+from clients import Client, Command, NotOffered, Ran, Refused
 
 Work = Callable[[Client, str], Awaitable[Any]]
 
@@ -217,3 +217,20 @@ FILES = [_bytes, _empty, _large, _mode, _name, _dollar, _missing, _not_a_file, _
          _remove_nothing, _remove_tree, _replace, _overwrite]
 
 SCENARIOS: list[Scenario] = [*COMMANDS, *FILES]
+
+
+async def outcome(scenario: Scenario, client: Client, scratch: str) -> Any:
+    """What came of it, also when nothing did."""
+    try:
+        return await scenario.work(client, scratch)
+    except NotOffered as what:
+        return f"not offered: {what}"
+    except Refused as word:
+        return f"refused: {word}"
+
+
+def shown(result: Any) -> str:
+    """Short enough to read when it fails."""
+    text = repr(result)
+    return text if len(text) < 500 else f"{text[:200]}…{text[-100:]} ({len(text)} characters, " \
+                                        f"hash {hash(text)})"

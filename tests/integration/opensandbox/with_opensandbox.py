@@ -12,6 +12,7 @@ not a Docker engine, not a port. The command runs inside. It gets
     OPENSANDBOX_IMAGE          an image with a shell, coreutils, procps and Python; python:3.12-slim
                                and debian:12 have the same files
     OPENSANDBOX_STATIC_IMAGE   an image of one static program (/execd): no shell, no libc, no /tmp
+    OPENSANDBOX_BUSYBOX_IMAGE  an image of busybox and libc: no bash, no coreutils, no Python
     OPENSANDBOX_DIRECTORY      server.log, dockerd.log, volumes/ (a host path that may be mounted)
     DOCKER_HOST                the engine
 
@@ -36,6 +37,7 @@ SANDBOX_IMAGE = "sandbox:test"
 # What tests ask for that do not know where they run.
 OTHER_NAMES = ("python:3.12-slim", "debian:12")
 STATIC_IMAGE = "static:test"
+BUSYBOX_IMAGE = "busybox:test"
 EXECD_IMAGE = "execd:test"
 PORT = 8080
 
@@ -98,6 +100,7 @@ def opensandbox() -> Iterator[dict[str, str]]:
                 "OPENSANDBOX_API_KEY_FILE": str(key_file),
                 "OPENSANDBOX_IMAGE": SANDBOX_IMAGE,
                 "OPENSANDBOX_STATIC_IMAGE": STATIC_IMAGE,
+                "OPENSANDBOX_BUSYBOX_IMAGE": BUSYBOX_IMAGE,
                 "OPENSANDBOX_DIRECTORY": str(directory),
                 "DOCKER_HOST": docker.host,
             }
@@ -113,6 +116,7 @@ def _make_images(docker: Docker) -> None:
     docker.text("rm", container)
     docker.make_image(EXECD_IMAGE, functools.partial(images.write_execd_image, execd=execd,
                                                      bootstrap=bootstrap), 'ENTRYPOINT ["/execd"]')
+    docker.make_image(BUSYBOX_IMAGE, images.write_busybox_image, path, 'CMD ["sh"]')
     docker.make_image(STATIC_IMAGE, functools.partial(images.write_static_image,
                                                       program=execd), path)
 
