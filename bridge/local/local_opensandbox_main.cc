@@ -5,16 +5,19 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
+#include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "bridge/base/descriptor_limit.h"
+#include "bridge/base/read_file.h"
 #include "bridge/local/http/socket.h"
 #include "bridge/local/local_opensandbox.h"
 
@@ -42,12 +45,12 @@ namespace bridge::local {
 namespace {
 
 bool ReadFile(const std::string& path, std::string* text) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    fprintf(stderr, "local_opensandbox: cannot read %s\n", path.c_str());
+  std::optional<std::string> content = bridge::ReadFile(path);
+  if (!content) {
+    fprintf(stderr, "local_opensandbox: cannot read %s: %s\n", path.c_str(), strerror(errno));
     return false;
   }
-  *text = {std::istreambuf_iterator<char>(in), {}};
+  *text = *std::move(content);
   return true;
 }
 

@@ -6,11 +6,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "bridge/base/read_file.h"
 #include "bridge/base/status_macros.h"
 
 namespace bridge::cli {
@@ -19,16 +18,15 @@ namespace {
 constexpr std::string_view kDefaultAddress = "127.0.0.1:50051";
 
 absl::StatusOr<std::string> ReadFile(const std::string& variable, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) {
+  std::optional<std::string> content = bridge::ReadFile(path);
+  if (!content) {
     return absl::NotFoundError(
         fmt::format("{}: cannot read {}: {}", variable, path, std::strerror(errno)));
   }
-  if (content.empty()) {
+  if (content->empty()) {
     return absl::InvalidArgumentError(fmt::format("{}: {} is empty", variable, path));
   }
-  return content;
+  return *std::move(content);
 }
 
 // The content of the file that the variable names; empty when the variable is not set.

@@ -2,10 +2,9 @@
 #include "bridge/local/lifecycle/sandboxes.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
+#include "bridge/base/read_file.h"
 #include "bridge/local/api/rules.h"
 
 namespace bridge::local::lifecycle {
@@ -266,8 +265,7 @@ std::optional<Failure> Sandboxes::PatchMetadata(
 }
 
 std::string Sandboxes::ReadLog(const std::string& id) const {
-  std::ifstream in(state_->SandboxDir(id) + "/log", std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return ReadFile(state_->SandboxDir(id) + "/log").value_or("");
 }
 
 std::vector<Sandboxes::SandboxPtr> Sandboxes::Expired(std::optional<absl::Time>* next) {

@@ -3,11 +3,10 @@
 // How a sandbox is made. (The rest of the class is in sandboxes.cc.)
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <utility>
 
+#include "bridge/base/read_file.h"
 #include "bridge/local/api/rules.h"
 #include "bridge/local/http/socket.h"
 #include "bridge/local/lifecycle/sandboxes.h"
@@ -64,8 +63,7 @@ runtime::CgroupLimits LimitsOf(const SandboxRecord& record) {
 }
 
 std::vector<runtime::Bind> HostMounts() {
-  std::ifstream in("/proc/self/mountinfo");
-  return runtime::ParseHostMounts(std::string{std::istreambuf_iterator<char>(in), {}});
+  return runtime::ParseHostMounts(ReadFile("/proc/self/mountinfo").value_or(""));
 }
 
 Failure StartFailure(const std::string& why) {

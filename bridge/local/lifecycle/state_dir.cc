@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
+
+#include "bridge/base/read_file.h"
 
 namespace bridge::local::lifecycle {
 namespace {
@@ -122,8 +122,7 @@ std::vector<SandboxRecord> StateDir::Load(std::vector<std::string>* strays) cons
   std::vector<SandboxRecord> records;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_ + "/sandboxes", error)) {
-    std::ifstream in(entry.path() / "record.json", std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::string text = ReadFile(entry.path() / "record.json").value_or("");
     std::optional<SandboxRecord> record = FromJson(Json::parse(text, nullptr, false));
     if (record && record->id == entry.path().filename()) {
       records.push_back(*std::move(record));

@@ -11,23 +11,17 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bridge/base/read_file.h"
 
 namespace bridge::local::runtime {
 namespace {
 
 constexpr char kParent[] = "/local-opensandbox";
 constexpr absl::Duration kFreezeTimeout = absl::Seconds(5);
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 bool WriteFile(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -169,8 +163,9 @@ absl::Status Cgroup::Freeze() {
                              : WriteFile(dir + "/freezer.state", "FROZEN");
   if (!asked) return absl::UnavailableError("the freezer does not take the request");
   const bool frozen = WaitFor(kFreezeTimeout, [&] {
-    if (unified) return ReadFile(dir + "/cgroup.events").find("frozen 1") != std::string::npos;
-    return ReadFile(dir + "/freezer.state").starts_with("FROZEN");
+    const std::string file = dir + (unified ? "/cgroup.events" : "/freezer.state");
+    const std::string state = ReadFile(file).value_or("");
+    return unified ? state.find("frozen 1") != std::string::npos : state.starts_with("FROZEN");
   });
   return frozen ? absl::OkStatus() : absl::DeadlineExceededError("the freezer takes too long");
 }
@@ -185,7 +180,7 @@ absl::Status Cgroup::Thaw() {
 void Cgroup::Kill() {
   for (const std::string& dir : dirs_) {
     if (WriteFile(dir + "/cgroup.kill", "1")) continue;
-    const std::string procs = ReadFile(dir + "/cgroup.procs");
+    const std::string procs = ReadFile(dir + "/cgroup.procs").value_or("");
     const char* at = procs.c_str();
     char* end = nullptr;
     for (long pid = strtol(at, &end, 10); end != at; pid = strtol(at, &end, 10)) {

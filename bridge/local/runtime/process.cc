@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -18,6 +16,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "bridge/base/read_file.h"
 
 extern "C" {
 #include <sys/pidfd.h>  // glibc 2.36 forgets to say so itself
@@ -25,11 +24,6 @@ extern "C" {
 
 namespace bridge::local::runtime {
 namespace {
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string ProcPath(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
@@ -67,7 +61,7 @@ std::optional<ProcessStat> ParseProcessStat(std::string_view text) {
 }
 
 std::optional<ProcessStat> ReadProcess(pid_t pid) {
-  return ParseProcessStat(ReadFile(ProcPath(pid, "stat")));
+  return ParseProcessStat(ReadFile(ProcPath(pid, "stat")).value_or(""));
 }
 
 std::vector<ProcessStat> ReadAllProcesses() {
@@ -162,7 +156,7 @@ void KillByEnvironment(std::string_view entry) {
   for (int round = 0; round < 20; ++round) {
     bool any = false;
     for (const pid_t pid : AllPids()) {
-      const std::string env = ReadFile(ProcPath(pid, "environ"));
+      const std::string env = ReadFile(ProcPath(pid, "environ")).value_or("");
       const size_t at = env.find(wanted);
       if (at == std::string::npos || (at > 0 && env[at - 1] != '\0')) continue;
       any = kill(pid, SIGKILL) == 0 || any;

@@ -13,12 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "bridge/base/descriptor_limit.h"
+#include "bridge/base/read_file.h"
 
 namespace bridge::local::runtime {
 namespace {
@@ -78,11 +77,6 @@ std::string JoinNul(const std::vector<std::string>& items) {
     out.push_back('\0');
   }
   return out;
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // Everything that comes until the other end is closed, `stop` is seen, or the time is over.
@@ -206,7 +200,7 @@ absl::StatusOr<std::unique_ptr<SandboxProcess>> SandboxProcess::Launch(Spawner& 
   (void)process->Kill(absl::Seconds(5));
   Reap(*pid);
   process->CleanUp();
-  const std::string why = FirstLine(ReadFile(log_path));
+  const std::string why = FirstLine(ReadFile(log_path).value_or(""));
   return absl::UnavailableError(why.empty() ? "the sandbox did not start" : why);
 }
 
@@ -226,7 +220,7 @@ std::unique_ptr<SandboxProcess> SandboxProcess::Adopt(const ProcessRecord& recor
 
 ExitStatus ReadExit(const std::string& dir) {
   ExitStatus status;
-  if (ParseStatusLine(ReadFile(dir + "/status"), &status)) return status;
+  if (ParseStatusLine(ReadFile(dir + "/status").value_or(""), &status)) return status;
   // The bootstrap itself was killed, by us or for want of memory.
   return {128 + SIGKILL, absl::ToUnixNanos(absl::Now())};
 }
