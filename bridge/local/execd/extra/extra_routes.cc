@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bridge/local/execd/extra/file_change.h"
 #include "bridge/local/execd/extra/file_read.h"
 #include "bridge/local/execd/extra/file_write.h"
 #include "bridge/local/execd/extra/process_list.h"
@@ -25,14 +26,16 @@ struct Feature {
   int version;
 };
 
-constexpr std::array<Feature, 8> kFeatures = {{{"exec", 1},
-                                               {"exec.id", 1},
-                                               {"exec.ws", 1},
-                                               {"signal", 1},
-                                               {"processes", 1},
-                                               {"file.read", 1},
-                                               {"file.write", 1},
-                                               {"watch", 1}}};
+constexpr std::array<Feature, 10> kFeatures = {{{"exec", 1},
+                                                {"exec.id", 1},
+                                                {"exec.ws", 1},
+                                                {"signal", 1},
+                                                {"processes", 1},
+                                                {"file.read", 1},
+                                                {"file.write", 1},
+                                                {"file.attributes", 1},
+                                                {"file.move", 1},
+                                                {"watch", 1}}};
 
 std::string CapabilitiesJson(const std::string& compat) {
   std::string json =
@@ -105,6 +108,7 @@ void AddExtraRoutes(http::Router& router, Execs& execs, std::string compat) {
   AddProcessRoutes(router);
   AddFileReadRoutes(router);
   AddFileWriteRoute(router);
+  AddFileChangeRoutes(router);
   router.Add("GET", "/v1/watch", HandleWatch);
 }
 

@@ -64,6 +64,13 @@ Failure FromErrno(std::string_view operation, std::string_view path, int error) 
     case EISDIR:
       is(409, "IS_A_DIRECTORY");
       break;
+    case EEXIST:
+    case ENOTEMPTY:
+      is(409, "EXISTS");
+      break;
+    case EXDEV:
+      is(409, "OTHER_FILE_SYSTEM");
+      break;
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
@@ -82,6 +89,10 @@ Failure FromErrno(std::string_view operation, std::string_view path, int error) 
       break;
   }
   return failure;
+}
+
+Failure IsALink(const std::string& path) {
+  return {409, "IS_A_LINK", path + " is a symbolic link"};
 }
 
 void Reply(http::Exchange& exchange, const Failure& failure) {

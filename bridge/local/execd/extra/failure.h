@@ -30,6 +30,9 @@ Failure Invalid(std::string_view field, std::string_view problem);
 // `error`.
 Failure FromErrno(std::string_view operation, std::string_view path, int error);
 
+// A symbolic link is at the path, and it is not to be followed.
+Failure IsALink(const std::string& path);
+
 void Reply(http::Exchange& exchange, const Failure& failure);
 
 // Appends `"name":"text"`, and `"name_b64"` with the exact bytes when they are not UTF-8.

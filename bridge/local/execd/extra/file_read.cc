@@ -116,18 +116,6 @@ std::string LinkText(const std::string& path) {
   return n < 0 ? std::string() : std::string(text, static_cast<size_t>(n));
 }
 
-void AppendEntry(std::string& out, const std::string& path, const struct stat& info,
-                 const UserDatabase& users) {
-  out += '{';
-  AppendText(out, "path", path);
-  out += "," + EntryMembers(info, users);
-  if (S_ISLNK(info.st_mode)) {
-    out += ',';
-    AppendText(out, "symlink_target", LinkText(path));
-  }
-  out += '}';
-}
-
 void SendInfo(Exchange& exchange) {
   std::string path;
   bool follow = false;
@@ -247,6 +235,18 @@ std::string EntryMembers(const struct stat& info, const UserDatabase& users) {
   out += ',';
   AppendText(out, "group", users.GroupName(info.st_gid));
   return out + ",\"modified_at\":\"" + GoTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec) + "\"";
+}
+
+void AppendEntry(std::string& out, const std::string& path, const struct stat& info,
+                 const UserDatabase& users) {
+  out += '{';
+  AppendText(out, "path", path);
+  out += "," + EntryMembers(info, users);
+  if (S_ISLNK(info.st_mode)) {
+    out += ',';
+    AppendText(out, "symlink_target", LinkText(path));
+  }
+  out += '}';
 }
 
 void AddFileReadRoutes(http::Router& router) {

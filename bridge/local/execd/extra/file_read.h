@@ -16,6 +16,10 @@ namespace bridge::local::execd::extra {
 // The members of an entry's description without its path, and without braces.
 std::string EntryMembers(const struct stat& info, const UserDatabase& users);
 
+// Appends a whole description: path, members, and what a link says.
+void AppendEntry(std::string& out, const std::string& path, const struct stat& info,
+                 const UserDatabase& users);
+
 void AddFileReadRoutes(http::Router& router);
 
 }  // namespace bridge::local::execd::extra

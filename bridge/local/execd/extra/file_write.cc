@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "bridge/local/execd/extra/digest.h"
+#include "bridge/local/execd/extra/file_common.h"
 #include "bridge/local/execd/go_text.h"
 #include "bridge/local/execd/paths.h"
 #include "bridge/local/execd/upload.h"
@@ -74,7 +75,7 @@ std::optional<Failure> FindTarget(const FileWrite& request, Target* target) {
   for (int links = 0; target->exists && S_ISLNK(target->stat.st_mode); ++links) {
     if (request.symlink == FileWrite::Symlink::kReplace) return std::nullopt;
     if (request.symlink == FileWrite::Symlink::kRefuse) {
-      return NotAFile(request.path, "a symbolic link");
+      return IsALink(request.path);
     }
     if (links == kMaxLinks) return FromErrno("open", request.path, ELOOP);
     if (auto failure = Follow(target)) return failure;
@@ -82,21 +83,6 @@ std::optional<Failure> FindTarget(const FileWrite& request, Target* target) {
   if (!target->exists || S_ISREG(target->stat.st_mode)) return std::nullopt;
   if (S_ISDIR(target->stat.st_mode)) return FromErrno("open", target->path, EISDIR);
   return NotAFile(target->path, "neither a file nor a directory");
-}
-
-std::optional<Failure> MakeParents(const std::string& directory) {
-  struct stat info;
-  if (stat(directory.c_str(), &info) == 0) return std::nullopt;
-  const std::string parent = DirName(directory);
-  if (parent != directory) {
-    if (auto failure = MakeParents(parent)) return failure;
-  }
-  if (mkdir(directory.c_str(), 0755) == 0) {
-    chmod(directory.c_str(), 0755);  // whatever the umask is
-    return std::nullopt;
-  }
-  if (errno == EEXIST) return std::nullopt;  // made by somebody else just now
-  return FromErrno("mkdir", directory, errno);
 }
 
 std::string TimeText(const struct timespec& time) { return GoTime(time.tv_sec, time.tv_nsec); }

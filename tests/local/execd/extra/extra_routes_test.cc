@@ -25,8 +25,9 @@ TEST(ExtraRoutes, SayWhatTheyAre) {
     names.insert(feature["name"]);
     EXPECT_EQ(feature["version"], 1);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"exec", "exec.id", "exec.ws", "signal", "processes",
-                                          "file.read", "file.write", "watch"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"exec", "exec.id", "exec.ws", "signal", "processes", "file.read",
+                                   "file.write", "file.attributes", "file.move", "watch"}));
 }
 
 TEST(ExtraRoutes, WantTheToken) {

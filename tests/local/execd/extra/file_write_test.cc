@@ -210,7 +210,7 @@ TEST_F(FileWriteTest, SymbolicLinks) {
   Write("target", "old", 0600);
   fs::create_directories(At("d"));
   ASSERT_EQ(symlink("../target", At("d/link").c_str()), 0);
-  EXPECT_EQ(Put("d/link", "&symlink=refuse", "x", 409)["code"], "NOT_A_FILE");
+  EXPECT_EQ(Put("d/link", "&symlink=refuse", "x", 409)["code"], "IS_A_LINK");
   const Json followed = Put("d/link", "", "new");
   EXPECT_EQ(Read("target"), "new");
   EXPECT_EQ(Stat("target").st_mode & 07777, 0600u);

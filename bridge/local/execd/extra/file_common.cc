@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/local/execd/extra/file_common.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "bridge/local/execd/paths.h"
+#include "bridge/local/execd/users.h"
+
+namespace bridge::local::execd::extra {
+namespace {
+
+std::optional<mode_t> ParseOctal(std::string_view text) {
+  mode_t mode = 0;
+  if (text.empty() || text.size() > 5) return std::nullopt;
+  for (const char c : text) {
+    if (c < '0' || c > '7') return std::nullopt;
+    mode = mode * 8 + static_cast<mode_t>(c - '0');
+  }
+  return mode <= 07777 ? std::optional<mode_t>(mode) : std::nullopt;
+}
+
+std::optional<uint32_t> ParseId(std::string_view text) {
+  const auto number = JsonInteger(text);
+  if (!number || *number < 0 || *number >= UINT32_MAX) return std::nullopt;
+  return static_cast<uint32_t>(*number);
+}
+
+}  // namespace
+
+void ReadMode(StrictQuery& query, std::optional<mode_t>* out) {
+  std::optional<std::string> mode;
+  query.String("mode", &mode);
+  if (mode && !(*out = ParseOctal(*mode))) {
+    query.Fail("mode", "must be octal digits from 0 to 7777");
+  }
+}
+
+void ReadOwner(StrictQuery& query, std::optional<uid_t>* uid, std::optional<gid_t>* gid) {
+  std::optional<std::string> owner, group;
+  query.String("owner", &owner);
+  query.String("group", &group);
+  if (!owner && !group) return;
+  const UserDatabase users = UserDatabase::Read();
+  if (owner) {
+    const User* user = users.FindUser(*owner);
+    *uid = user != nullptr ? std::optional<uid_t>(user->uid) : ParseId(*owner);
+    if (!*uid) query.Fail("owner", "is no account and no number");
+  }
+  if (group) {
+    *gid = users.FindGroup(*group);
+    if (!*gid) *gid = ParseId(*group);
+    if (!*gid) query.Fail("group", "is no group and no number");
+  }
+}
+
+void ReadTime(StrictQuery& query, std::string_view name, std::optional<absl::Time>* out) {
+  std::optional<std::string> text;
+  query.String(name, &text);
+  if (!text) return;
+  absl::Time time;
+  std::string error;
+  if (absl::ParseTime(absl::RFC3339_full, *text, &time, &error)) {
+    *out = time;
+  } else {
+    query.Fail(name, "is no RFC 3339 time");
+  }
+}
+
+std::optional<Failure> MakeParents(const std::string& directory) {
+  struct stat info;
+  if (stat(directory.c_str(), &info) == 0) return std::nullopt;
+  const std::string parent = DirName(directory);
+  if (parent != directory) {
+    if (auto failure = MakeParents(parent)) return failure;
+  }
+  if (mkdir(directory.c_str(), 0755) == 0) {
+    chmod(directory.c_str(), 0755);  // whatever the umask is
+    return std::nullopt;
+  }
+  if (errno == EEXIST) return std::nullopt;  // made by somebody else just now
+  return FromErrno("mkdir", directory, errno);
+}
+
+}  // namespace bridge::local::execd::extra
