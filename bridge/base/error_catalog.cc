@@ -53,7 +53,7 @@ constexpr CatalogEntry kCatalog[] = {
     {R(PERMISSION_DENIED), C::kPermissionDenied, F::kSandbox, false,
      "The sandbox's user may not do this; use another path or user."},
     {R(PATH_REJECTED), C::kInvalidArgument, F::kCaller, false,
-     "Give an absolute path without NUL, at most 4096 bytes long."},
+     "Give an absolute path without NUL, at most 4096 bytes long, to what this call works on."},
     {R(PATH_EXISTS), C::kAlreadyExists, F::kCaller, false,
      "Ask for overwriting, or choose another destination."},
     {R(DIRECTORY_NOT_EMPTY), C::kFailedPrecondition, F::kCaller, false,

@@ -38,6 +38,8 @@ void TakeFeature(const std::string& name, DaemonCapabilities* found) {
   if (name == "processes") found->processes = true;
   if (name == "file.read") found->file_read = true;
   if (name == "file.write") found->file_write = true;
+  if (name == "file.attributes") found->file_attributes = true;
+  if (name == "file.move") found->file_move = true;
   if (name == "watch") found->watch = true;
 }
 
@@ -144,6 +146,20 @@ std::vector<Capability> CapabilitiesOf(const DaemonCapabilities& daemon) {
   } else {
     add("exec.kill_group", Level::kDegraded,
         "members of the group that ignore SIGTERM may outlive its leader");
+  }
+  if (daemon.file_attributes) {
+    add("files.attributes", Level::kFull, "");
+  } else {
+    add("files.attributes", Level::kDegraded,
+        "times are set to the second; a link that takes a path's place at the very moment of a "
+        "change of mode is followed");
+  }
+  if (daemon.file_move) {
+    add("files.move", Level::kFull, "");
+  } else {
+    add("files.move", Level::kDegraded,
+        "a file has both names for a moment; without hard links, busybox may replace what appears "
+        "at the very moment of a move");
   }
   if (daemon.watch) {
     add("files.watch", Level::kFull, "");

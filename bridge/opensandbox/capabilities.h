@@ -26,7 +26,9 @@ struct DaemonCapabilities {
   bool processes = false;   // GET /v1/processes
   bool file_read = false;   // GET /v1/file, /v1/file/info, /v1/directory
   bool file_write = false;  // PUT /v1/file
-  bool watch = false;       // GET /v1/watch
+  bool file_attributes = false;  // POST /v1/file/attributes
+  bool file_move = false;        // POST /v1/file/move
+  bool watch = false;            // GET /v1/watch
   bool own() const { return exec; }
 
   // Stock daemons: a directory in which the daemon's user can make private folders. Empty: none, so

@@ -6,6 +6,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/random.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/file_own.h"
 #include "bridge/opensandbox/file_script.h"
 #include "bridge/opensandbox/file_stat.h"
 
@@ -155,6 +156,7 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   std::optional<FileInfo> there;
   absl::StatusOr<FileInfo> info = co_await StatFile(sandbox, place, /*follow=*/false);
   if (info.ok() && info->type == FileType::kSymlink) {
+    if (write.no_follow) co_return IsALink("write a file");
     CO_ASSIGN_OR_RETURN(place, co_await ResolveLinks(sandbox, place));
     info = co_await StatFile(sandbox, place, /*follow=*/false);
   }
@@ -235,30 +237,39 @@ Task<absl::Status> FileClient::Remove(CallContext context, SandboxTarget target,
 }
 
 Task<absl::StatusOr<bool>> FileClient::Move(CallContext context, SandboxTarget target,
-                                            std::string source, std::string destination,
-                                            bool overwrite, bool create_parents) {
+                                            FileMove move) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  if (sandbox.capabilities->file_move) {
+    CO_ASSIGN_OR_RETURN(std::optional<bool> replaced, co_await MoveOwn(sandbox, move));
+    if (replaced) co_return *replaced;
+    // Between file systems something has to copy.
+  }
   Lines lines;
-  CO_RETURN_IF_ERROR(co_await RunFileScript(
-      sandbox, MoveScript(source, destination, overwrite, create_parents), "move a path", &lines));
+  CO_RETURN_IF_ERROR(
+      co_await RunFileScript(sandbox, MoveScript(move, RandomHex(16)), "move a path", &lines));
   co_return !lines.empty() && lines[0] == "replaced";
 }
 
 Task<absl::StatusOr<FileInfo>> FileClient::SetAttributes(CallContext context, SandboxTarget target,
                                                          std::string path, AttributeChange change) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  CO_RETURN_IF_ERROR(co_await RunFileScript(
-      sandbox,
-      SetAttributesScript(path, change.mode, change.owner, change.group, change.modified_at),
-      "change a path's attributes", nullptr));
+  if (sandbox.capabilities->file_attributes) {
+    co_return co_await SetAttributesOwn(std::move(sandbox), std::move(path), std::move(change));
+  }
+  CO_RETURN_IF_ERROR(co_await RunFileScript(sandbox, SetAttributesScript(path, change),
+                                            "change a path's attributes", nullptr));
   if (change.mode && (*change.mode & kSpecialBits) != 0 && !sandbox.capabilities->file_read) {
     // A stock daemon's own description never shows these.
+    std::string place = path;
+    if (change.follow_symlink) {
+      CO_ASSIGN_OR_RETURN(place, co_await ResolveLinks(sandbox, path));
+    }
     Lines lines;
     CO_RETURN_IF_ERROR(
-        co_await RunFileScript(sandbox, StatScript(path), "describe a path", &lines));
+        co_await RunFileScript(sandbox, StatScript(place), "describe a path", &lines));
     co_return ParseStatLines(lines, path);
   }
-  co_return co_await StatFile(sandbox, path, /*follow=*/false);
+  co_return co_await StatFile(sandbox, path, change.follow_symlink);
 }
 
 }  // namespace bridge

@@ -27,13 +27,6 @@ namespace bridge {
 // "/a/./b//../c/" → "/a/c". Resolving ".." as text is the API's rule.
 std::string NormalPath(std::string_view path);
 
-struct AttributeChange {
-  std::optional<unsigned> mode = {};
-  std::string owner = {};
-  std::string group = {};
-  absl::Time modified_at = absl::InfinitePast();  // infinite: unchanged
-};
-
 struct DirectoryMake {
   std::optional<unsigned> mode = {};
   std::string owner = {};
@@ -76,8 +69,7 @@ class FileClient {
   Task<absl::Status> Remove(CallContext context, SandboxTarget target, std::string path,
                             bool recursive);
   // True: something was replaced.
-  Task<absl::StatusOr<bool>> Move(CallContext context, SandboxTarget target, std::string source,
-                                  std::string destination, bool overwrite, bool create_parents);
+  Task<absl::StatusOr<bool>> Move(CallContext context, SandboxTarget target, FileMove move);
   Task<absl::StatusOr<FileInfo>> SetAttributes(CallContext context, SandboxTarget target,
                                                std::string path, AttributeChange change);
 

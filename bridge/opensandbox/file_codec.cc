@@ -151,7 +151,25 @@ std::string MoveJson(const std::string& source, const std::string& destination) 
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-absl::StatusOr<FileWritten> ParseFileWritten(std::string_view json) {
+std::string OctalDigits(unsigned mode) {
+  char text[16];
+  snprintf(text, sizeof(text), "%o", mode);
+  return text;
+}
+
+std::string TimeText(absl::Time time) {
+  return absl::FormatTime(absl::RFC3339_full, time, absl::UTCTimeZone());
+}
+
+absl::StatusOr<bool> ParseFileMoved(std::string_view json) {
+  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return Malformed();
+  const auto replaced = object.find("replaced");
+  if (replaced == object.end() || !replaced->is_boolean()) return Malformed();
+  return replaced->get<bool>();
+}
+
+absl::StatusOr<FileWritten> ParseFileWritten(std::string_view json, std::string_view path) {
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return Malformed();
   const auto size = object.find("size");
@@ -161,8 +179,16 @@ absl::StatusOr<FileWritten> ParseFileWritten(std::string_view json) {
       !digest->is_string()) {
     return Malformed();
   }
-  return FileWritten{size->get<int64_t>(), digest->get<std::string>(),
-                     atomic == object.end() || !atomic->is_boolean() || atomic->get<bool>()};
+  FileWritten written{size->get<int64_t>(), digest->get<std::string>(),
+                      atomic == object.end() || !atomic->is_boolean() || atomic->get<bool>()};
+  std::string place = object.value("path", std::string());
+  if (object.contains("path_b64")) {
+    std::string bytes;
+    if (!Unescape(object.value("path_b64", std::string()), &bytes)) return Malformed();
+    place = EscapeNonUtf8(bytes);
+  }
+  if (place != path) written.symlink_followed = std::move(place);
+  return written;
 }
 
 }  // namespace bridge

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "bridge/opensandbox/file_types.h"
 
 namespace bridge {
@@ -30,7 +31,13 @@ std::string MakeDirectoryJson(const std::string& path, std::optional<unsigned> m
 // [{"src","dest"}] for POST /files/mv.
 std::string MoveJson(const std::string& source, const std::string& destination);
 
-// The answer of PUT /v1/file of our own daemon.
-absl::StatusOr<FileWritten> ParseFileWritten(std::string_view json);
+// What our own daemon's routes are told: octal digits of a mode, a time with nanoseconds.
+std::string OctalDigits(unsigned mode);
+std::string TimeText(absl::Time time);
+
+// The answer of POST /v1/file/move of our own daemon: something was replaced.
+absl::StatusOr<bool> ParseFileMoved(std::string_view json);
+// The answer of PUT /v1/file of our own daemon, which was told `path`.
+absl::StatusOr<FileWritten> ParseFileWritten(std::string_view json, std::string_view path);
 
 }  // namespace bridge

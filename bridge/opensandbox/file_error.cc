@@ -43,6 +43,9 @@ constexpr Rule kOwnCodes[] = {
     {"NOT_A_DIRECTORY", R::ERROR_REASON_NOT_A_DIRECTORY, "a part of the path is no directory"},
     {"IS_A_DIRECTORY", R::ERROR_REASON_IS_A_DIRECTORY, "a directory is at the path"},
     {"NOT_A_FILE", R::ERROR_REASON_PATH_EXISTS, "something that is no file is at the path"},
+    {"IS_A_LINK", R::ERROR_REASON_PATH_REJECTED,
+     "a symbolic link is at the path, and nothing in the request says to follow it"},
+    {"EXISTS", R::ERROR_REASON_PATH_EXISTS, "something is at the path already"},
     {"PRECONDITION_FAILED", R::ERROR_REASON_PRECONDITION_FAILED, "the file is not as expected"},
     {"DIGEST_MISMATCH", R::ERROR_REASON_PRECONDITION_FAILED,
      "the content is not what its digest says"},
@@ -91,6 +94,11 @@ absl::Status OwnFileError(const HttpResponse& response, std::string_view what) {
       return Make({"", R::ERROR_REASON_UNKNOWN_USER, "the sandbox has no account of this name"},
                   what, response.status);
     }
+    if (field == "destination") {
+      return Make(
+          {"", R::ERROR_REASON_PATH_REJECTED, "the destination lies in what is to be moved"}, what,
+          response.status);
+    }
   }
   return DaemonError(response, what);
 }
@@ -101,6 +109,11 @@ absl::Status OwnReadError(const HttpResponse& response) {
   return Make(
       {"", R::ERROR_REASON_PATH_REJECTED, "something that is no regular file is at the path"},
       "read a file", response.status);
+}
+
+bool OwnDaemonCannotMove(const HttpResponse& response) {
+  const std::string code = TextOf(response, "code");
+  return code == "OTHER_FILE_SYSTEM" || code == "UNSUPPORTED";
 }
 
 absl::Status OwnListError(std::string_view element) {

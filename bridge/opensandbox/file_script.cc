@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/file_script.h"
 
-#include <algorithm>
-#include <charconv>
-#include <vector>
-
 #include "bridge/base/error.h"
 #include "bridge/base/shell.h"
-#include "bridge/base/utf8.h"
 
 namespace bridge {
 namespace {
@@ -21,6 +16,8 @@ enum Exit {
   kNoSpace = 15,
   kUnknownUser = 16,
   kNotEmpty = 18,
+  kIsALink = 19,
+  kIntoItself = 20,
   kNoSuchTool = 127,  // the shell's own word for it
 };
 
@@ -39,6 +36,8 @@ fail() {
     *'o space left'*|*'uota exceeded'*) exit 15;;
     *'nvalid user'*|*'nknown user'*|*'nvalid group'*|*'nknown group'*) exit 16;;
     *'not empty'*) exit 18;;
+    *'rite non-directory'*) exit 12;;
+    *'nvalid option'*|*'nrecognized option'*) exit 127;;
   esac
   exit 1
 }
@@ -53,6 +52,55 @@ p() {
   esac
 }
 )";
+
+// Puts "$s" at "$d". What is on another file system is first copied to "$x", which is beside "$d",
+// so that it appears in one step. Where nothing is to be replaced, `new=1`, no tool is trusted with
+// a look of its own: a hard link and a new directory cannot take the place of anything, and a
+// rename takes that of an empty directory only. File systems without hard links are left to `mv
+// -n`.
+constexpr char kMove[] = R"sh(is() { [ -e "$1" ] || [ -h "$1" ]; }
+tree() { [ -d "$1" ] && [ ! -h "$1" ]; }
+unlink_ours() { [ ! "$f" -ef "$d" ] || rm -f "$d"; }
+m() {
+  o=$("$@" 2>&1) || {
+    c=$?
+    case "$o" in
+      *'of itself'*|*'nvalid argument'*) c=20;;
+      *'not replacing'*) c=14;;
+    esac
+    [ -z "$undo" ] || $undo "$d" 2>/dev/null
+    [ $c = 127 ] || [ $c -lt 10 ] || exit $c
+    (exit $c)
+    fail "$o"
+  }
+}
+is "$s" || exit 10
+f=$s undo= r=
+if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" ]; then
+  trap 'rm -rf "$x"' EXIT
+  t cp -aT "$s" "$x"
+  f=$x
+fi
+if [ -z "$new" ]; then
+  ! tree "$d" || exit 11
+  ! is "$d" || r=replaced
+  m mv -fT "$f" "$d"
+elif tree "$f"; then
+  t mkdir "$d"
+  undo=rmdir
+  m mv -fT "$f" "$d"
+elif ln -T "$f" "$d" 2>/dev/null; then
+  undo=unlink_ours
+  { [ ! -h "$f" ] && [ ! "$f" -ef "$d" ]; } || m rm -f "$f"
+else
+  ! is "$d" || exit 14
+  m mv -nT "$f" "$d"
+  ! is "$f" || exit 14
+fi
+undo=
+[ "$f" = "$s" ] || m rm -rf "$s"
+echo $r
+)sh";
 
 // Behind readlink, which says nothing.
 constexpr char kOrNothingThere[] = " || { [ $? != 127 ] || exit 127; exit 10; }\n";
@@ -80,42 +128,6 @@ std::string Ownership(std::string_view owner, std::string_view group) {
 
 std::string Missing(const std::string& quoted) {
   return "[ -e " + quoted + " ] || [ -h " + quoted + " ] || exit 10\n";
-}
-
-template <class Int>
-bool ParseNumber(std::string_view text, int base, Int* value) {
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), *value, base);
-  return !text.empty() && error == std::errc() && at == text.data() + text.size();
-}
-
-// From st_mode.
-void SetTypeAndMode(unsigned raw, FileInfo* info) {
-  constexpr unsigned kTypeMask = 0170000, kDirectory = 0040000, kRegular = 0100000, kLink = 0120000;
-  info->type = (raw & kTypeMask) == kDirectory ? FileType::kDirectory
-               : (raw & kTypeMask) == kRegular ? FileType::kFile
-               : (raw & kTypeMask) == kLink    ? FileType::kSymlink
-                                               : FileType::kOther;
-  info->type_known = true;
-  info->mode = raw & 07777;
-  info->special_bits_known = true;
-}
-
-// The text up to the next space, which is taken away too.
-std::string_view NextWord(std::string_view* text) {
-  const size_t space = std::min(text->find(' '), text->size());
-  const std::string_view word = text->substr(0, space);
-  text->remove_prefix(std::min(space + 1, text->size()));
-  return word;
-}
-
-// stat's word for an account that has no name is no name.
-std::string NameOr(std::string_view name, std::string_view number) {
-  return std::string(name == "UNKNOWN" ? number : name);
-}
-
-absl::Status Undescribed() {
-  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
-                   "the sandbox's stat described a file in a way that cannot be read");
 }
 
 }  // namespace
@@ -160,16 +172,29 @@ absl::Status FileScriptError(int exit_status, std::string_view what) {
       reason = ErrorReason::ERROR_REASON_DIRECTORY_NOT_EMPTY;
       words = "the directory is not empty";
       break;
+    case kIsALink:
+      return IsALink(what);
+    case kIntoItself:
+      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
+      words = "the destination lies in what is to be moved";
+      break;
     case kNoSuchTool:
       return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
                        std::string(what) +
                            ": the image lacks a tool that this needs; those of "
-                           "coreutils and findutils, or busybox, are enough",
+                           "coreutils and findutils, or a recent busybox, are enough",
                        {.metadata = {{"feature", "files.tools"}}});
     default:
       break;
   }
   return MakeError(reason, std::string(what) + ": " + std::string(words));
+}
+
+absl::Status IsALink(std::string_view what) {
+  return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
+                   "to " + std::string(what) +
+                       " failed: a symbolic link is at the path, and nothing in the request says "
+                       "to follow it");
 }
 
 std::string ReserveScript(std::string_view temporary, bool create_parents) {
@@ -222,7 +247,7 @@ std::string CommitScript(const FileWrite& write, std::string_view temporary,
   if (keep && group.empty()) group = keep->group;
   std::string script = std::string(kTry) + "f=" + from + "\ntrap 'rm -f \"$f\"' EXIT\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
-    script += "t chown " + ShellQuote(ownership) + " \"$f\"\n";
+    script += "t chown -h " + ShellQuote(ownership) + " \"$f\"\n";
   }
   // After chown, which takes away the set-uid bit.
   const unsigned mode = write.mode.value_or(keep ? keep->mode : 0644);
@@ -235,48 +260,6 @@ std::string StatScript(std::string_view path) {
   const std::string quoted = ShellQuote(path);
   return std::string(kTry) + Missing(quoted) + "stat -c '%f\n%s\n%Y\n%U\n%u\n%G\n%g' " + quoted +
          " 2>/dev/null || exit\n[ ! -h " + quoted + " ] || readlink " + quoted + "\n";
-}
-
-absl::StatusOr<FileInfo> ParseStatLines(const std::vector<std::string>& lines,
-                                        std::string_view path) {
-  unsigned raw = 0;
-  int64_t seconds = 0;
-  FileInfo info;
-  info.path = std::string(path);
-  const bool ok = lines.size() >= 7 && ParseNumber(lines[0], 16, &raw) &&
-                  ParseNumber(lines[1], 10, &info.size) && ParseNumber(lines[2], 10, &seconds);
-  if (!ok) return Undescribed();
-  SetTypeAndMode(raw, &info);
-  info.modified_at = absl::FromUnixSeconds(seconds);
-  info.owner = NameOr(lines[3], lines[4]);
-  info.group = NameOr(lines[5], lines[6]);
-  // A target with a line break comes as several lines.
-  for (size_t i = 7; i < lines.size(); ++i) {
-    if (!info.symlink_target.empty()) info.symlink_target += '\n';
-    info.symlink_target += lines[i];
-  }
-  return info;
-}
-
-absl::StatusOr<FileInfo> ParseListRecord(std::string_view record) {
-  FileInfo info;
-  unsigned raw = 0;
-  int64_t seconds = 0;
-  if (!record.starts_with("//")) return Undescribed();
-  record.remove_prefix(2);
-  const bool ok = ParseNumber(NextWord(&record), 16, &raw) &&
-                  ParseNumber(NextWord(&record), 10, &info.size) &&
-                  ParseNumber(NextWord(&record), 10, &seconds);
-  const std::string_view owner = NextWord(&record);
-  info.owner = NameOr(owner, NextWord(&record));
-  const std::string_view group = NextWord(&record);
-  info.group = NameOr(group, NextWord(&record));
-  if (!ok || !record.starts_with("/")) return Undescribed();
-  SetTypeAndMode(raw, &info);
-  info.modified_at = absl::FromUnixSeconds(seconds);
-  info.path = EscapeNonUtf8(record);
-  if (info.path != record) info.path_bytes = std::string(record);
-  return info;
 }
 
 std::string ResolveScript(std::string_view path) {
@@ -294,9 +277,10 @@ std::string MakeDirectoryScript(std::string_view path, bool parents, std::option
   if (parents) script += "p " + ShellQuote(ParentOf(path)) + "\n";
   script += "t mkdir " + quoted + "\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
-    script += "t chown " + ShellQuote(ownership) + " " + quoted + "\n";
+    script += "t chown -h " + ShellQuote(ownership) + " " + quoted + "\n";
   }
-  return script + "t chmod " + Octal(mode.value_or(0755)) + " " + quoted + "\necho created\n";
+  return script + "[ ! -h " + quoted + " ] || exit 19\nt chmod " + Octal(mode.value_or(0755)) +
+         " " + quoted + "\necho created\n";
 }
 
 std::string RemoveScript(std::string_view path, bool recursive) {
@@ -307,33 +291,34 @@ std::string RemoveScript(std::string_view path, bool recursive) {
          "; else t rm -f " + quoted + "; fi\n";
 }
 
-std::string MoveScript(std::string_view source, std::string_view destination, bool overwrite,
-                       bool create_parents) {
-  const std::string from = ShellQuote(source);
-  const std::string to = ShellQuote(destination);
-  std::string script = std::string(kTry) + Missing(from);
-  if (create_parents) script += "p " + ShellQuote(ParentOf(destination)) + "\n";
-  script += "r=\nif [ -e " + to + " ] || [ -h " + to + " ]; then\n";
-  script += overwrite
-                ? "  if [ -d " + to + " ] && [ ! -h " + to + " ]; then exit 11; fi\n  r=replaced\n"
-                : std::string("  exit 14\n");
-  return script + "fi\nt mv -f " + from + " " + to + "\necho $r\n";
+std::string MoveScript(const FileMove& move, std::string_view nonce) {
+  const std::string parent = ParentOf(move.destination);
+  std::string script = std::string(kTry) + "s=" + ShellQuote(move.source) +
+                       "\nd=" + ShellQuote(move.destination) + "\nx=" +
+                       ShellQuote((parent == "/" ? "" : parent) + "/.sandbox-bridge-" +
+                                  std::string(nonce) + ".tmp") +
+                       "\nnew=" + (move.overwrite ? "" : "1") + "\n";
+  if (move.create_parents) script += Missing("\"$s\"") + "p " + ShellQuote(parent) + "\n";
+  return script + kMove;
 }
 
-std::string SetAttributesScript(std::string_view path, std::optional<unsigned> mode,
-                                std::string_view owner, std::string_view group,
-                                absl::Time modified_at) {
+std::string SetAttributesScript(std::string_view path, const AttributeChange& change) {
   const std::string quoted = ShellQuote(path);
-  std::string script = std::string(kTry) + Missing(quoted);
-  if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
-    script += "t chown " + ShellQuote(ownership) + " " + quoted + "\n";
+  // Looked at first: chmod cannot be told not to follow everywhere.
+  const std::string check = change.follow_symlink
+                                ? "[ -e " + quoted + " ] || exit 10\n"
+                                : Missing(quoted) + "[ ! -h " + quoted + " ] || exit 19\n";
+  std::string script = std::string(kTry) + check;
+  const std::string itself = change.follow_symlink ? " " : " -h ";
+  if (const std::string ownership = Ownership(change.owner, change.group); !ownership.empty()) {
+    script += "t chown" + itself + ShellQuote(ownership) + " " + quoted + "\n";
   }
-  if (mode) script += "t chmod " + Octal(*mode) + " " + quoted + "\n";
-  if (modified_at != absl::InfinitePast()) {
+  if (change.mode) script += "t chmod " + Octal(*change.mode) + " " + quoted + "\n";
+  if (change.modified_at != absl::InfinitePast()) {
     // The form that both coreutils and busybox read, to the second.
     const std::string stamp =
-        absl::FormatTime("%Y-%m-%d %H:%M:%S", modified_at, absl::UTCTimeZone());
-    script += "TZ=UTC0 t touch -c -d " + ShellQuote(stamp) + " " + quoted + "\n";
+        absl::FormatTime("%Y-%m-%d %H:%M:%S", change.modified_at, absl::UTCTimeZone());
+    script += "TZ=UTC0 t touch" + itself + "-c -d " + ShellQuote(stamp) + " " + quoted + "\n";
   }
   return script;
 }

@@ -24,6 +24,9 @@ bool RoutesTakeLiterally(std::string_view path);
 // Exit statuses of all scripts here → a failure about `path_field`. Zero is OK.
 absl::Status FileScriptError(int exit_status, std::string_view what);
 
+// PATH_REJECTED: a symbolic link is at the path of what was to be done.
+absl::Status IsALink(std::string_view what);
+
 // Makes an empty file that only the daemon's user can read: the place for an upload.
 std::string ReserveScript(std::string_view temporary, bool create_parents);
 
@@ -66,11 +69,8 @@ std::string ReadLinkScript(std::string_view path);
 std::string MakeDirectoryScript(std::string_view path, bool parents, std::optional<unsigned> mode,
                                 std::string_view owner, std::string_view group);
 std::string RemoveScript(std::string_view path, bool recursive);
-std::string MoveScript(std::string_view source, std::string_view destination, bool overwrite,
-                       bool create_parents);
-// `modified_at` infinite: unchanged.
-std::string SetAttributesScript(std::string_view path, std::optional<unsigned> mode,
-                                std::string_view owner, std::string_view group,
-                                absl::Time modified_at);
+// Prints "replaced" when it replaced something. `nonce`: unguessable hex digits.
+std::string MoveScript(const FileMove& move, std::string_view nonce);
+std::string SetAttributesScript(std::string_view path, const AttributeChange& change);
 
 }  // namespace bridge

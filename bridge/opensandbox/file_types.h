@@ -40,13 +40,30 @@ struct FileWrite {
   std::string if_sha256 = {};
   absl::Time if_modified_at = absl::InfinitePast();
   std::string expected_sha256 = {};
+  bool no_follow = false;  // a link at the path is PATH_REJECTED
   std::optional<int64_t> size = {};
+};
+
+struct FileMove {
+  std::string source = {};
+  std::string destination = {};
+  bool overwrite = false;
+  bool create_parents = false;
+};
+
+struct AttributeChange {
+  std::optional<unsigned> mode = {};
+  std::string owner = {};
+  std::string group = {};
+  absl::Time modified_at = absl::InfinitePast();  // infinite: unchanged
+  bool follow_symlink = false;                    // a link at the path; else it is PATH_REJECTED
 };
 
 struct FileWritten {
   int64_t size = 0;
   std::string sha256 = {};
   bool atomic = true;
+  std::string symlink_followed = {};  // where a link at the path led, as UTF-8; empty: none
 };
 
 }  // namespace bridge

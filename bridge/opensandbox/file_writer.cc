@@ -4,6 +4,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/shell.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/base/utf8.h"
 #include "bridge/opensandbox/file_codec.h"
 #include "bridge/opensandbox/file_error.h"
 #include "bridge/opensandbox/file_script.h"
@@ -17,12 +18,6 @@ constexpr size_t kMaxAnswer = 64 * 1024;
 constexpr absl::Duration kIdle = absl::Seconds(60);
 constexpr absl::Duration kCleanUp = absl::Seconds(15);
 
-std::string OctalText(unsigned mode) {
-  char text[8];
-  snprintf(text, sizeof(text), "%o", mode);
-  return text;
-}
-
 HttpRequest Upload(const SandboxHandle& sandbox, std::string_view method,
                    const std::string& target) {
   HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, method, target,
@@ -35,17 +30,16 @@ HttpRequest Upload(const SandboxHandle& sandbox, std::string_view method,
 
 HttpRequest OwnRequest(const SandboxHandle& sandbox, const FileWrite& write) {
   std::string target = "/v1/file?path=" + QueryEscape(write.path);
-  if (write.mode) target += "&mode=" + OctalText(*write.mode);
+  if (write.mode) target += "&mode=" + OctalDigits(*write.mode);
   if (!write.owner.empty()) target += "&owner=" + QueryEscape(write.owner);
   if (!write.group.empty()) target += "&group=" + QueryEscape(write.group);
   if (write.create_parents) target += "&parents=1";
+  if (write.no_follow) target += "&symlink=refuse";
   if (!write.atomic) target += "&atomic=0";
   if (write.if_absent) target += "&if_absent=1";
   if (!write.if_sha256.empty()) target += "&if_sha256=" + write.if_sha256;
   if (write.if_modified_at != absl::InfinitePast()) {
-    target +=
-        "&if_modified_at=" + QueryEscape(absl::FormatTime(absl::RFC3339_full, write.if_modified_at,
-                                                          absl::UTCTimeZone()));
+    target += "&if_modified_at=" + QueryEscape(TimeText(write.if_modified_at));
   }
   if (!write.expected_sha256.empty()) target += "&sha256=" + write.expected_sha256;
   // Announced here and not as a Content-Length: the daemon is to judge a body of another length and
@@ -121,7 +115,7 @@ Task<absl::StatusOr<FileWritten>> OwnFileWriter::Finish() {
   HttpResponse response{head.status, std::move(head.headers), {}};
   CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
   if (response.status != 200) co_return OwnFileError(response, "write a file");
-  co_return ParseFileWritten(response.body);
+  co_return ParseFileWritten(response.body, write_.path);
 }
 
 // ---- A stock daemon
@@ -194,7 +188,9 @@ Task<absl::StatusOr<FileWritten>> StockFileWriter::Finish() {
   CO_RETURN_IF_ERROR(co_await UploadResult());
   CO_RETURN_IF_ERROR(co_await Commit());
   committed_ = true;
-  co_return FileWritten{size_, digest, !temporary_.empty()};
+  FileWritten written{size_, digest, !temporary_.empty()};
+  if (target_ != write_.path) written.symlink_followed = EscapeNonUtf8(target_);
+  co_return written;
 }
 
 Task<absl::Status> StockFileWriter::Commit() {
@@ -202,8 +198,8 @@ Task<absl::Status> StockFileWriter::Commit() {
   if (!temporary_.empty()) {
     script = CommitScript(write_, temporary_, target_, keep_);
   } else if (!write_.owner.empty() || !write_.group.empty()) {
-    script =
-        SetAttributesScript(target_, write_.mode, write_.owner, write_.group, absl::InfinitePast());
+    AttributeChange change{.mode = write_.mode, .owner = write_.owner, .group = write_.group};
+    script = SetAttributesScript(target_, change);
   } else {
     co_return absl::OkStatus();
   }

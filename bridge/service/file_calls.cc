@@ -53,6 +53,7 @@ Task<absl::Status> WriteAll(FileClient& files, CallContext context, SandboxTarge
   response.set_size_bytes(written.size);
   response.set_sha256(written.sha256);
   response.set_atomic(written.atomic);
+  response.set_symlink_followed(written.symlink_followed);
   CO_ASSIGN_OR_RETURN(FileInfo info, co_await files.Stat(context, target, path, true));
   FileInfoToProto(info, response.mutable_info());
   co_return absl::OkStatus();
@@ -176,9 +177,12 @@ Task<absl::Status> HandleMove(FileClient& files, Unary& call, const v1::MoveRequ
     co_return InvalidField("destination", "must not be the source or lie in it");
   }
   call.set_waiting_for("the path to be moved");
+  FileMove move{.source = std::move(source),
+                .destination = std::move(destination),
+                .overwrite = request.overwrite(),
+                .create_parents = request.create_parents()};
   absl::StatusOr<bool> replaced =
-      co_await files.Move(call.context(), std::move(target), std::move(source),
-                          std::move(destination), request.overwrite(), request.create_parents());
+      co_await files.Move(call.context(), std::move(target), std::move(move));
   if (!replaced.ok()) co_return About(request, replaced.status());
   response.set_replaced(*replaced);
   co_return absl::OkStatus();
@@ -189,7 +193,9 @@ Task<absl::Status> HandleSetAttributes(FileClient& files, Unary& call,
                                        v1::FileInfo& response) {
   CO_ASSIGN_OR_RETURN(SandboxTarget target, TargetOf(request));
   CO_ASSIGN_OR_RETURN(std::string path, ChangeablePathFromProto("path", request.path()));
-  AttributeChange change{.owner = request.owner(), .group = request.group()};
+  AttributeChange change{.owner = request.owner(),
+                         .group = request.group(),
+                         .follow_symlink = request.follow_symlink()};
   CO_RETURN_IF_ERROR(CheckOwner("owner", request.owner()));
   CO_RETURN_IF_ERROR(CheckOwner("group", request.group()));
   if (request.has_mode()) {
@@ -236,10 +242,13 @@ Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
   if (count == 0) co_return absl::OkStatus();
   call.set_waiting_for("the file to be written");
   // Whoever writes between our read and our write is not overwritten.
-  FileWrite write{.path = std::move(path), .if_modified_at = before.modified_at};
-  v1::WriteFileResponse ignored;
+  FileWrite write{.path = std::move(path),
+                  .if_modified_at = before.modified_at,
+                  .no_follow = request.no_follow()};
+  v1::WriteFileResponse written;
   const absl::Status status = co_await WriteAll(files, call.context(), std::move(target),
-                                                std::move(write), *content, ignored);
+                                                std::move(write), *content, written);
+  response.set_symlink_followed(written.symlink_followed());
   co_return About(request, status);
 }
 

@@ -65,6 +65,7 @@ absl::StatusOr<FileWrite> WriteFromProto(std::string_view field, const v1::Write
   write.owner = options.owner();
   write.group = options.group();
   write.create_parents = options.create_parents();
+  write.no_follow = options.no_follow();
   write.atomic = !options.has_atomic() || options.atomic();
   RETURN_IF_ERROR(CheckSha256(prefix + "expected_sha256", options.expected_sha256()));
   const auto lower = [](std::string text) {

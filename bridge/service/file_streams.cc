@@ -199,6 +199,7 @@ Task<absl::Status> HandleWriteFile(FileClient& files, Reader<v1::WriteFileChunk>
   response.set_size_bytes(written->size);
   response.set_sha256(written->sha256);
   response.set_atomic(written->atomic);
+  response.set_symlink_followed(written->symlink_followed);
   absl::StatusOr<FileInfo> info =
       co_await files.Stat(call.context(), std::move(target), path, /*follow_symlink=*/true);
   if (!info.ok()) co_return About(header, info.status());

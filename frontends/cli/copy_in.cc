@@ -219,6 +219,7 @@ bool CopyIn::Send(int fd, const std::string& target, const struct stat* info) {
   v1::WriteFileChunk::Header* header = chunk.mutable_header();
   header->set_sandbox_id(sandbox_id_);
   header->mutable_options()->set_path(target);
+  header->mutable_options()->set_no_follow(!copy_.options.follow);
   if (info != nullptr) {
     header->mutable_options()->set_mode(info->st_mode & 07777);
     header->set_size_bytes(info->st_size);
@@ -262,6 +263,7 @@ void CopyIn::Finish(const std::string& target, const struct stat& info) {
   request.set_sandbox_id(sandbox_id_);
   request.set_path(target);
   request.set_mode(info.st_mode & 07777);
+  request.set_follow_symlink(copy_.options.follow);
   request.mutable_modified_at()->set_seconds(info.st_mtim.tv_sec);
   v1::FileInfo ignored;
   const grpc::Status status = Call(copy_.context, copy_.context.bridge.files(),

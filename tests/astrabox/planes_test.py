@@ -94,7 +94,22 @@ async def test_writes_are_atomic_and_carry_their_rights(
     options = request.options
     assert (options.mode, options.owner, options.group) == (0o640, "games", "games")
     assert not options.HasField("atomic")  # absent is true
+    assert options.no_follow
     assert not bridge.asked("SetAttributes")
+
+
+async def test_links_are_neither_written_through_nor_changed(
+    handle: SandboxBridgeHandle, tmp_path: Any
+) -> None:
+    (tmp_path / "victim").write_bytes(b"old")
+    (tmp_path / "victim").chmod(0o640)
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    with pytest.raises(sandbox_data.SandboxPathRejected):
+        await handle.files.write_file(f"{tmp_path}/link", b"x")
+    with pytest.raises(sandbox_data.SandboxPathRejected):
+        await handle.files.set_permissions([{"path": f"{tmp_path}/link", "mode": 0o777}])
+    assert (tmp_path / "victim").read_bytes() == b"old"
+    assert (tmp_path / "victim").stat().st_mode & 0o777 == 0o640
 
 
 async def test_every_call_is_fenced(bridge: FakeBridge, handle: SandboxBridgeHandle) -> None:

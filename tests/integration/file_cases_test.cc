@@ -263,6 +263,47 @@ TEST_F(FileCases, RemovingLinks) {
   EXPECT_EQ(ReasonOf(Remove("/")), R::ERROR_REASON_PATH_REJECTED);
 }
 
+// Whatever changes something does not go through a link silently.
+TEST_F(FileCases, ChangesThroughLinks) {
+  for (const bool stock : {false, true}) {
+    Daemon(stock);
+    Output("rm -rf /tmp/l; mkdir /tmp/l; cd /tmp/l; echo old > f; chmod 640 f; ln -s f link");
+    v1::SetAttributesRequest set;
+    v1::FileInfo info;
+    set.set_sandbox_id(id_);
+    set.set_path("/tmp/l/link");
+    set.set_mode(0777);
+    EXPECT_THAT(Call(*files_, &Files::SetAttributes, set, &info), HasReason("PATH_REJECTED"));
+    v1::WriteSmallFileRequest write;
+    v1::WriteFileResponse written;
+    write.set_sandbox_id(id_);
+    write.mutable_options()->set_path("/tmp/l/link");
+    write.mutable_options()->set_no_follow(true);
+    write.set_data("new");
+    EXPECT_THAT(Call(*files_, &Files::WriteSmallFile, write, &written), HasReason("PATH_REJECTED"));
+    v1::ReplaceTextRequest replace;
+    v1::ReplaceTextResponse replaced;
+    replace.set_sandbox_id(id_);
+    replace.set_path("/tmp/l/link");
+    replace.set_old_text("old");
+    replace.set_new_text("new");
+    replace.set_no_follow(true);
+    EXPECT_THAT(Call(*files_, &Files::ReplaceText, replace, &replaced), HasReason("PATH_REJECTED"));
+    EXPECT_EQ(Output("cat /tmp/l/f; stat -c %a /tmp/l/f"), "old\n640\n");
+
+    replace.set_no_follow(false);
+    EXPECT_THAT(Call(*files_, &Files::ReplaceText, replace, &replaced), IsOk());
+    EXPECT_EQ(replaced.symlink_followed(), "/tmp/l/f");
+    write.mutable_options()->set_no_follow(false);
+    EXPECT_THAT(Call(*files_, &Files::WriteSmallFile, write, &written), IsOk());
+    EXPECT_EQ(written.symlink_followed(), "/tmp/l/f");
+    set.set_follow_symlink(true);
+    EXPECT_THAT(Call(*files_, &Files::SetAttributes, set, &info), IsOk());
+    EXPECT_EQ(info.type(), v1::FILE_TYPE_FILE);
+    EXPECT_EQ(Output("cd /tmp/l; cat f; stat -c %a f; readlink link"), "new777\nf\n");
+  }
+}
+
 // A listing of many entries timed out or broke a limit.
 TEST_F(FileCases, ManyEntries) {
   Output(

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -83,6 +84,16 @@ TEST_P(Capabilities, SayWhatHappensToADetachedCommand) {
   const ExecResult again = bench.Attach(id);
   Expect("exec.attach", again.status,
          again.out == "on\ngot\n" && again.outcome == Outcome(ExitCode{4}));
+}
+
+TEST_P(Capabilities, SayWhatHappensToAttributes) {
+  const std::string path = execd.tmpdir() + "/f";
+  std::ofstream(path) << "x";
+  const absl::Time exact = absl::FromUnixMillis(1'000'000'000'123);
+  const auto info = RunTask(bench.loop, [&] {
+    return files.SetAttributes(bench.context, bench.box, path, {.modified_at = exact});
+  });
+  Expect("files.attributes", info.status(), info.ok() && info->modified_at == exact);
 }
 
 TEST_P(Capabilities, SayWhatHappensToAWatch) {

@@ -91,10 +91,31 @@ TEST_P(Files, LinksAreWrittenThrough) {
   fs::create_directory(P("sub"));
   Put("sub/target", "old");
   fs::create_symlink("sub/target", P("link"));
-  ASSERT_TRUE(Write({.path = P("link")}, "new").ok());
+  const auto written = Write({.path = P("link")}, "new");
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(fs::path(written->symlink_followed), P("sub/target")) << "and it is said";
   EXPECT_TRUE(fs::is_symlink(P("link")));
   EXPECT_EQ(ReadAll(P("sub/target")), "new");
   EXPECT_EQ(*Read(P("link")), "new");
+  EXPECT_EQ(Write({.path = P("sub/target")}, "new")->symlink_followed, "");
+  EXPECT_EQ(Write({.path = P("sub/target"), .atomic = false}, "new")->symlink_followed, "");
+}
+
+TEST_P(Files, LinksAreNotWrittenThroughWhenTheyAreNotToBeFollowed) {
+  Put("target", "old");
+  fs::create_symlink("target", P("link"));
+  fs::create_symlink("nowhere", P("broken"));
+  for (const bool atomic : {true, false}) {
+    for (const char* name : {"link", "broken"}) {
+      const auto refused = Write({.path = P(name), .atomic = atomic, .no_follow = true}, "new");
+      EXPECT_EQ(ReasonOf(refused.status()), R::ERROR_REASON_PATH_REJECTED) << refused.status();
+      EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr("symbolic link"));
+    }
+    EXPECT_TRUE(Write({.path = P("f"), .atomic = atomic, .no_follow = true}, "new").ok());
+  }
+  bench.Settle();
+  EXPECT_EQ(ReadAll(P("target")), "old");
+  EXPECT_THAT(Names(), ElementsAre("broken", "f", "link", "target"));
 }
 
 TEST_P(Files, PreconditionsHoldOrNothingChanges) {
@@ -205,6 +226,44 @@ TEST_P(Files, MoveOverwritesOnlyWhenAsked) {
   EXPECT_EQ(ReadAll(P("x/y/z")), "a");
 }
 
+TEST_P(Files, MovesTakeLinksAndDoNotFollowThem) {
+  fs::create_directory(P("dir"));
+  fs::create_symlink("dir", P("todir"));
+  fs::create_symlink("nowhere", P("broken"));
+  Put("a", "a");
+  for (const char* link : {"todir", "broken"}) {
+    EXPECT_EQ(ReasonOf(Move(P("a"), P(link)).status()), R::ERROR_REASON_PATH_EXISTS) << link;
+  }
+  const auto replaced = Move(P("a"), P("todir"), /*overwrite=*/true);
+  ASSERT_TRUE(replaced.ok()) << replaced.status();
+  EXPECT_TRUE(*replaced);
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(P("todir")))) << "the link, not its target";
+  EXPECT_TRUE(fs::is_empty(P("dir")));
+  EXPECT_EQ(*Move(P("broken"), P("moved")), false);
+  EXPECT_EQ(fs::read_symlink(P("moved")), "nowhere");
+  EXPECT_THAT(Names(), ElementsAre("dir", "moved", "todir"));
+}
+
+TEST_P(Files, MovesOfDirectories) {
+  fs::create_directories(P("a/deep"));
+  Put("a/deep/f", "x");
+  Put("file", "x");
+  fs::create_directory(P("empty"));
+  for (const bool overwrite : {false, true}) {
+    EXPECT_EQ(ReasonOf(Move(P("a"), P("empty"), overwrite).status()),
+              overwrite ? R::ERROR_REASON_IS_A_DIRECTORY : R::ERROR_REASON_PATH_EXISTS);
+    EXPECT_EQ(ReasonOf(Move(P("a"), P("file"), overwrite).status()),
+              overwrite ? R::ERROR_REASON_NOT_A_DIRECTORY : R::ERROR_REASON_PATH_EXISTS);
+  }
+  // By way of a link, which the service cannot know of.
+  fs::create_symlink("a/deep", P("in"));
+  const auto into = Move(P("a"), P("in/b"));
+  EXPECT_EQ(ReasonOf(into.status()), R::ERROR_REASON_PATH_REJECTED) << into.status();
+  EXPECT_EQ(*Move(P("a"), P("b")), false);
+  EXPECT_EQ(ReadAll(P("b/deep/f")), "x");
+  EXPECT_THAT(Names(), ElementsAre("b", "empty", "file", "in"));
+}
+
 TEST_P(Files, MakeDirectoryIsIdempotent) {
   EXPECT_EQ(ReasonOf(MakeDirectory(P("a/b")).status()), R::ERROR_REASON_PATH_NOT_FOUND);
   EXPECT_EQ(*MakeDirectory(P("a/b"), {.mode = 0700, .parents = true}), true);
@@ -221,15 +280,46 @@ TEST_P(Files, MakeDirectoryIsIdempotent) {
 
 TEST_P(Files, SetAttributes) {
   Put("f", "x");
-  const auto set = [&](AttributeChange change) {
-    return RunTask(bench.loop,
-                   [&] { return files.SetAttributes({}, {"box", ""}, P("f"), change); });
-  };
+  const auto set = [&](AttributeChange change) { return SetAttributes(P("f"), std::move(change)); };
   EXPECT_EQ(set({.mode = 0755})->mode, 0755u);
   EXPECT_EQ(set({.mode = 01777})->mode, 01777u);
   EXPECT_EQ(set({.modified_at = absl::FromUnixSeconds(1'000'000'000)})->modified_at,
             absl::FromUnixSeconds(1'000'000'000));
   EXPECT_EQ(ReasonOf(set({.owner = "no-such-user"}).status()), R::ERROR_REASON_UNKNOWN_USER);
+  EXPECT_EQ(ReasonOf(SetAttributes(P("nope"), {.mode = 0600}).status()),
+            R::ERROR_REASON_PATH_NOT_FOUND);
+}
+
+TEST_P(Files, AttributesOfALinkAreSetOnlyWhenItIsToBeFollowed) {
+  Put("f", "x");
+  chmod(P("f").c_str(), 0640);
+  fs::create_symlink("f", P("link"));
+  fs::create_symlink("nowhere", P("broken"));
+  const absl::Time old = absl::FromUnixSeconds(1'000'000'000);
+  std::vector<AttributeChange> changes = {{.mode = 0777}, {.mode = 04777}, {.modified_at = old}};
+  if (geteuid() == 0) changes.push_back({.owner = "4242", .group = "4242"});
+  for (AttributeChange change : changes) {
+    const auto refused = SetAttributes(P("link"), change);
+    EXPECT_EQ(ReasonOf(refused.status()), R::ERROR_REASON_PATH_REJECTED) << refused.status();
+    EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr("symbolic link"));
+    EXPECT_EQ(ReasonOf(SetAttributes(P("broken"), change).status()), R::ERROR_REASON_PATH_REJECTED);
+  }
+  const auto untouched = Stat(P("f"));
+  EXPECT_EQ(untouched->mode, 0640u);
+  EXPECT_NE(untouched->modified_at, old);
+  EXPECT_NE(untouched->owner, "4242");
+  EXPECT_NE(Stat(P("link"))->owner, "4242");
+
+  const auto followed =
+      SetAttributes(P("link"), {.mode = 01777, .modified_at = old, .follow_symlink = true});
+  ASSERT_TRUE(followed.ok()) << followed.status();
+  EXPECT_EQ(followed->type, FileType::kFile);
+  EXPECT_EQ(followed->mode, 01777u);
+  EXPECT_EQ(followed->modified_at, old);
+  EXPECT_EQ(followed->path, P("link")) << "as it was asked for";
+  EXPECT_EQ(ModeOf(P("f")), 01777u);
+  EXPECT_EQ(ReasonOf(SetAttributes(P("broken"), {.mode = 0600, .follow_symlink = true}).status()),
+            R::ERROR_REASON_PATH_NOT_FOUND);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bridge/opensandbox/file_client.h"
@@ -32,9 +33,10 @@ inline unsigned ModeOf(const std::string& path) {
   return lstat(path.c_str(), &st) == 0 ? st.st_mode & 07777 : 0xffff;
 }
 
-class Files : public ::testing::TestWithParam<Way> {
+// Files of one daemon, which is started with these flags.
+class FilesOn {
  protected:
-  Files() : execd(GetParam().flags), bench(execd.url()) {
+  explicit FilesOn(std::vector<std::string> flags) : execd(std::move(flags)), bench(execd.url()) {
     dir = execd.tmpdir() + "/d";
     std::filesystem::create_directory(dir);
   }
@@ -97,8 +99,11 @@ class Files : public ::testing::TestWithParam<Way> {
   }
   absl::StatusOr<bool> Move(const std::string& from, const std::string& to, bool overwrite = false,
                             bool parents = false) {
-    return RunTask(bench.loop,
-                   [&] { return files.Move({}, {"box", ""}, from, to, overwrite, parents); });
+    const FileMove move{from, to, overwrite, parents};
+    return RunTask(bench.loop, [&] { return files.Move({}, {"box", ""}, move); });
+  }
+  absl::StatusOr<FileInfo> SetAttributes(const std::string& path, AttributeChange change) {
+    return RunTask(bench.loop, [&] { return files.SetAttributes({}, {"box", ""}, path, change); });
   }
   absl::StatusOr<bool> MakeDirectory(const std::string& path, DirectoryMake make = {}) {
     return RunTask(bench.loop, [&] { return files.MakeDirectory({}, {"box", ""}, path, make); });
@@ -108,6 +113,11 @@ class Files : public ::testing::TestWithParam<Way> {
   ExecBench bench;
   FileClient files{bench.daemon, bench.background};
   std::string dir;
+};
+
+class Files : public FilesOn, public ::testing::TestWithParam<Way> {
+ protected:
+  Files() : FilesOn(GetParam().flags) {}
 };
 
 }  // namespace bridge

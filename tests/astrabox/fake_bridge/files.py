@@ -141,6 +141,8 @@ class FakeFiles(files_pb2_grpc.FileServiceServicer):
     async def SetAttributes(self, request: Any, context: Any) -> v1.FileInfo:  # noqa: N802
         path = self._path(request, request.path)
         with _faults():
+            if os.path.islink(path) and not request.follow_symlink:
+                raise Fault("PATH_REJECTED")
             os.chown(path, *_ids(request.owner, request.group))
             if request.HasField("mode"):
                 os.chmod(path, request.mode)
@@ -152,6 +154,8 @@ def _write(path: str, options: v1.WriteOptions, data: bytes) -> v1.WriteFileResp
     with _faults():
         if os.path.isdir(path):
             raise Fault("IS_A_DIRECTORY")
+        if options.no_follow and os.path.islink(path):
+            raise Fault("PATH_REJECTED")
         if options.create_parents:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=os.path.dirname(path))

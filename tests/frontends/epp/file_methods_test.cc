@@ -139,6 +139,7 @@ TEST_F(FileMethods, ChangesThings) {
   EXPECT_TRUE(moved.create_parents());
   host_.Result("files.chmod", {{"sandbox_id", "sb"}, {"path", "/a"}, {"mode", "755"}});
   EXPECT_EQ(changed.mode(), 0755u);
+  EXPECT_FALSE(changed.follow_symlink());
   EXPECT_EQ(host_.Error("files.chmod", {{"sandbox_id", "sb"}, {"path", "/a"}})["code"],
             kConfigError);
 }

@@ -36,7 +36,8 @@ class BoxFiles:
         group: str | None,
         create_parents: bool = True,
     ) -> None:
-        """Replaces the file in one step: at no moment is it there with other rights or half."""
+        """Replaces the file in one step: at no moment is it there with other rights or half. A
+        symbolic link is refused."""
         with self._box.plane("files", path):
             options = v1.WriteOptions(
                 path=path,
@@ -44,6 +45,7 @@ class BoxFiles:
                 owner=owner or "",
                 group=group or "",
                 create_parents=create_parents,
+                no_follow=True,
             )
             await self._box.client().files.write(
                 options=options, content=content, **self._box.where

@@ -256,8 +256,10 @@ class Files:
         mode: int | None = None,
         owner: str = "",
         group: str = "",
+        follow_symlink: bool = False,
         incarnation: str = "",
     ) -> v1.FileInfo:
+        """A symbolic link is refused unless it is to be followed."""
         request = v1.SetAttributesRequest(
             sandbox_id=sandbox_id,
             expected_incarnation=incarnation,
@@ -265,6 +267,7 @@ class Files:
             mode=mode,
             owner=owner,
             group=group,
+            follow_symlink=follow_symlink,
         )
         return await self._connection.unary(self._stub.SetAttributes, request, repeatable=True)
 
