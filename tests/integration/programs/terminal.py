@@ -43,17 +43,17 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self.master, keys.encode())
 
-    def until(self, pattern: str) -> str:
+    def until(self, pattern: str, patience: float = PATIENCE_SECONDS) -> str:
         """Reads until the screen has the pattern, and forgets everything up to its end."""
-        return self._find(pattern).group(0)
+        return self._find(pattern, patience).group(0)
 
     def through(self, pattern: str) -> str:
         """The same; everything that it forgets."""
         found = self._find(pattern)
         return found.string[: found.end()]
 
-    def _find(self, pattern: str) -> re.Match[str]:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+    def _find(self, pattern: str, patience: float = PATIENCE_SECONDS) -> re.Match[str]:
+        deadline = time.monotonic() + patience
         while not (found := re.search(pattern, self.screen)):
             ready, _, _ = select.select(
                 [self.master], [], [], max(0.0, deadline - time.monotonic())
