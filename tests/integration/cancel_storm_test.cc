@@ -25,6 +25,7 @@
 #include "bridge/net/http.h"
 #include "sandbox/bridge/v1/sandboxes.grpc.pb.h"
 #include "tests/fakes/execd_process.h"
+#include "tests/fakes/sanitized.h"
 #include "tests/integration/exec_storm.h"
 #include "tests/server/bridge_process.h"
 
@@ -33,18 +34,9 @@ namespace {
 
 namespace v1 = sandbox::bridge::v1;
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BRIDGE_SANITIZED 1
-#endif
-#endif
-#ifdef BRIDGE_SANITIZED
-constexpr int kStreams = 200;  // everything is many times slower, and memory is not the program's
-constexpr bool kMemoryCounts = false;
-#else
-constexpr int kStreams = 1500;
-constexpr bool kMemoryCounts = true;
-#endif
+// With a sanitizer everything is many times slower, and memory is not the program's.
+constexpr int kStreams = kSanitized ? 200 : 1500;
+constexpr bool kMemoryCounts = !kSanitized;
 constexpr int kAtOnce = 100;
 constexpr int kLongestMs = 150;
 

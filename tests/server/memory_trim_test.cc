@@ -9,15 +9,10 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/fakes/sanitized.h"
 
 namespace bridge {
 namespace {
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BRIDGE_SANITIZED 1
-#endif
-#endif
 
 int64_t ResidentBytes() {
   std::ifstream file("/proc/self/statm");
@@ -28,9 +23,7 @@ int64_t ResidentBytes() {
 
 // Small blocks, of which one in a thousand stays: the heap cannot shrink from its end.
 TEST(MemoryTrim, ReturnsWhatLiesBetween) {
-#ifdef BRIDGE_SANITIZED
-  GTEST_SKIP() << "a sanitizer has its own heap";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer has its own heap";
   std::vector<std::unique_ptr<char[]>> kept;
   {
     std::vector<std::unique_ptr<char[]>> burst;

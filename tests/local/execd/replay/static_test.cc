@@ -15,6 +15,7 @@
 
 #include "absl/time/clock.h"
 #include "bridge/local/http/client.h"
+#include "tests/fakes/sanitized.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -95,12 +96,6 @@ class Bare {
   pid_t pid_;
 };
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BRIDGE_SANITIZED 1
-#endif
-#endif
-
 const std::vector<std::string> kListen = {"--listen=127.0.0.1:0", "--port-file=/run/port"};
 const std::vector<std::string> kUsr = {
     "--ro-bind", "/usr", "/usr",      "--symlink", "usr/bin", "/bin",    "--symlink",
@@ -116,9 +111,7 @@ std::string Call(int port, std::string_view method, std::string_view target,
 class Static : public ::testing::Test {
  protected:
   void SetUp() override {
-#ifdef BRIDGE_SANITIZED
-    GTEST_SKIP() << "a sanitizer cannot be linked statically";
-#endif
+    if (kSanitized) GTEST_SKIP() << "a sanitizer cannot be linked statically";
   }
 };
 
