@@ -6,6 +6,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/random.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/file_error.h"
 #include "bridge/opensandbox/file_own.h"
 #include "bridge/opensandbox/file_script.h"
 #include "bridge/opensandbox/file_stat.h"
@@ -21,6 +22,11 @@ using Lines = std::vector<std::string>;
 absl::Status IsADirectory(std::string_view what) {
   return MakeError(ErrorReason::ERROR_REASON_IS_A_DIRECTORY,
                    "to " + std::string(what) + " failed: a directory is at the path");
+}
+
+absl::Status NotAFile(std::string_view what) {
+  return MakeError(ErrorReason::ERROR_REASON_PATH_EXISTS,
+                   "to " + std::string(what) + " failed: something that is no file is at the path");
 }
 
 std::string ParentOf(const std::string& path) {
@@ -162,6 +168,7 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   }
   if (info.ok()) {
     if (info->type == FileType::kDirectory) co_return IsADirectory("write a file");
+    if (info->type != FileType::kFile) co_return NotAFile("write a file");
     there = *info;
   } else if (ReasonOf(info.status()) != ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
     co_return info.status();
@@ -169,8 +176,8 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
   CO_RETURN_IF_ERROR(co_await CheckPrecondition(sandbox, write, there));
   if (!there && !write.create_parents) {
     // The daemon would make them.
-    CO_ASSIGN_OR_RETURN(FileInfo parent, co_await StatFile(sandbox, ParentOf(place), true));
-    (void)parent;
+    const absl::StatusOr<FileInfo> parent = co_await StatFile(sandbox, ParentOf(place), true);
+    if (!parent.ok()) co_return WithoutDirectory(parent.status(), "write a file");
   }
   UploadPlace upload{place};
   std::string temporary;
@@ -225,7 +232,7 @@ Task<absl::StatusOr<bool>> FileClient::MakeDirectory(CallContext context, Sandbo
   const absl::Status status = co_await RunFileScript(
       sandbox, MakeDirectoryScript(path, make.parents, make.mode, make.owner, make.group),
       "make a directory", &lines);
-  if (!status.ok()) co_return status;
+  if (!status.ok()) co_return WithoutDirectory(status, "make a directory");
   co_return !lines.empty();
 }
 

@@ -103,6 +103,13 @@ absl::Status OwnFileError(const HttpResponse& response, std::string_view what) {
   return DaemonError(response, what);
 }
 
+absl::Status WithoutDirectory(absl::Status failure, std::string_view what) {
+  if (ReasonOf(failure) != R::ERROR_REASON_PATH_NOT_FOUND) return failure;
+  return MakeError(
+      R::ERROR_REASON_PATH_NOT_FOUND,
+      "to " + std::string(what) + " failed: the directory that it is to be in does not exist");
+}
+
 absl::Status OwnReadError(const HttpResponse& response) {
   if (TextOf(response, "code") != "NOT_A_FILE") return OwnFileError(response, "read a file");
   // A pipe or device would block the daemon, or never end.

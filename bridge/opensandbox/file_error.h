@@ -19,6 +19,8 @@ absl::Status FileError(const HttpResponse& response, std::string_view what);
 absl::Status OwnFileError(const HttpResponse& response, std::string_view what);
 // The same of a file that was to be read: what is no regular file is PATH_REJECTED.
 absl::Status OwnReadError(const HttpResponse& response);
+// A failure of what makes a new entry: PATH_NOT_FOUND is about the directory that it is to be in.
+absl::Status WithoutDirectory(absl::Status failure, std::string_view what);
 // The daemon cannot do this move in one step, and has done nothing.
 bool OwnDaemonCannotMove(const HttpResponse& response);
 // An element of a directory's list: a failure if it is the one that says why the list ends early.

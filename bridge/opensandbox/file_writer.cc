@@ -106,7 +106,7 @@ Task<absl::Status> OwnFileWriter::Refusal() {
     co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                         "the sandbox's daemon called a write done before its end");
   }
-  co_return OwnFileError(response, "write a file");
+  co_return WithoutDirectory(OwnFileError(response, "write a file"), "write a file");
 }
 
 Task<absl::StatusOr<FileWritten>> OwnFileWriter::Finish() {
@@ -114,7 +114,8 @@ Task<absl::StatusOr<FileWritten>> OwnFileWriter::Finish() {
   CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
   HttpResponse response{head.status, std::move(head.headers), {}};
   CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
-  if (response.status != 200) co_return OwnFileError(response, "write a file");
+  if (response.status != 200)
+    co_return WithoutDirectory(OwnFileError(response, "write a file"), "write a file");
   co_return ParseFileWritten(response.body, write_.path);
 }
 

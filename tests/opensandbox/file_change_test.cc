@@ -81,7 +81,9 @@ TEST_P(Files, OwnersByNameAndNumber) {
 }
 
 TEST_P(Files, ParentsAreMadeOnlyWhenAskedFor) {
-  EXPECT_EQ(ReasonOf(Write({.path = P("x/y/f")}, "c").status()), R::ERROR_REASON_PATH_NOT_FOUND);
+  const auto refused = Write({.path = P("x/y/f")}, "c").status();
+  EXPECT_EQ(ReasonOf(refused), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("the directory"));
   EXPECT_FALSE(fs::exists(P("x")));
   ASSERT_TRUE(Write({.path = P("x/y/f"), .mode = 0600, .create_parents = true}, "c").ok());
   EXPECT_EQ(ReadAll(P("x/y/f")), "c");
@@ -116,6 +118,21 @@ TEST_P(Files, LinksAreNotWrittenThroughWhenTheyAreNotToBeFollowed) {
   bench.Settle();
   EXPECT_EQ(ReadAll(P("target")), "old");
   EXPECT_THAT(Names(), ElementsAre("broken", "f", "link", "target"));
+}
+
+// A pipe would never end, and a device is not to be lost.
+TEST_P(Files, WritesLeaveAloneWhatIsNoFile) {
+  ASSERT_EQ(mkfifo(P("pipe").c_str(), 0644), 0);
+  fs::create_symlink("pipe", P("link"));
+  for (const bool atomic : {true, false}) {
+    for (const char* name : {"pipe", "link"}) {
+      const auto refused = Write({.path = P(name), .atomic = atomic}, "x");
+      EXPECT_EQ(ReasonOf(refused.status()), R::ERROR_REASON_PATH_EXISTS) << refused.status();
+    }
+  }
+  bench.Settle();
+  EXPECT_TRUE(fs::is_fifo(P("pipe")));
+  EXPECT_THAT(Names(), ElementsAre("link", "pipe"));
 }
 
 TEST_P(Files, PreconditionsHoldOrNothingChanges) {
