@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -57,6 +58,12 @@ void SetModeAndTime(const std::string& path, const v1::FileInfo& info) {
   chmod(path.c_str(), info.mode() & 07777);
   const timespec times[2] = {TimeOf(info), TimeOf(info)};
   utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+// What a link at the path leads to; the path itself where none is, or where it leads nowhere.
+std::string Followed(const std::string& path) {
+  char real[PATH_MAX];
+  return realpath(path.c_str(), real) != nullptr ? real : path;
 }
 
 bool IsBelow(std::string_view path, std::string_view directory) {
@@ -179,18 +186,26 @@ bool CopyOut::TakeDirectory(const FileInfo& info, const std::string& target) {
     return true;
   }
   const int error = errno;
-  if (error == EEXIST && lstat(target.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) return true;
+  const auto look = copy_.options.follow ? stat : lstat;
+  if (error == EEXIST && look(target.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) return true;
   closed_.push_back(target);
-  copy_.Fail(info.path(), error != EEXIST          ? std::strerror(error)
-                          : S_ISLNK(there.st_mode) ? "a symbolic link is at its place here and is "
-                                                     "not written through"
-                                                   : "something that is no directory is at its "
-                                                     "place here");
+  if (error != EEXIST) {
+    copy_.Fail(target, std::strerror(error));
+  } else {
+    copy_.Fail(info.path(), S_ISLNK(there.st_mode)
+                                ? "a symbolic link is at its place here and is not written through"
+                                : "something that is no directory is at its place here");
+  }
   return false;
 }
 
-void CopyOut::TakeFile(const FileInfo& info, const std::string& target) {
+void CopyOut::TakeFile(const FileInfo& info, const std::string& place) {
   struct stat there = {};
+  // A device or pipe of this machine, also by way of a link (/dev/stdout), would be gone.
+  if (stat(place.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
+    return copy_.Fail(place, "is a device, pipe or socket and is left alone; - is stdout");
+  }
+  const std::string target = copy_.options.follow ? Followed(place) : place;
   const bool exists = lstat(target.c_str(), &there) == 0;
   if (exists && IsSame(there, info)) {
     ++copy_.report.unchanged;
@@ -206,7 +221,7 @@ void CopyOut::TakeFile(const FileInfo& info, const std::string& target) {
       open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)};
   struct stat begun = {};
   if (file.fd < 0 || fstat(file.fd, &begun) != 0 || !S_ISREG(begun.st_mode)) {
-    return copy_.Fail(info.path(), file.fd < 0 ? ErrnoText() : "cannot be put here");
+    return copy_.Fail(target, file.fd < 0 ? ErrnoText() : "cannot be made");
   }
   const int64_t offset = begun.st_size <= info.size_bytes() ? begun.st_size : 0;
   copy_.progress.Begin(info.path(), info.size_bytes(), offset);
@@ -217,7 +232,7 @@ void CopyOut::TakeFile(const FileInfo& info, const std::string& target) {
   }
   SetModeAndTime(part, info);
   if (rename(part.c_str(), target.c_str()) != 0) {
-    copy_.Fail(info.path(), ErrnoText());
+    copy_.Fail(target, ErrnoText());
     unlink(part.c_str());
     return;
   }
@@ -248,7 +263,7 @@ bool CopyOut::Receive(const FileInfo& info, int fd, int64_t offset) {
     std::string_view data = chunk.data();
     while (!data.empty() && failure.empty()) {
       const ssize_t n = pwrite(fd, data.data(), data.size(), at);
-      if (n < 0 && errno != EINTR) failure = ErrnoText();
+      if (n < 0 && errno != EINTR) failure = "writing on this side failed: " + ErrnoText();
       if (n < 0) continue;
       at += n;
       data.remove_prefix(static_cast<size_t>(n));
@@ -285,7 +300,7 @@ void CopyOut::TakeLink(FileInfo info, const std::string& target) {
     return copy_.Fail(info.path(), "something that is no link is at its place here");
   }
   if (exists) unlink(target.c_str());
-  if (symlink(to.c_str(), target.c_str()) != 0) return copy_.Fail(info.path(), ErrnoText());
+  if (symlink(to.c_str(), target.c_str()) != 0) return copy_.Fail(target, ErrnoText());
   ++copy_.report.links;
 }
 

@@ -34,7 +34,7 @@ class CopyOut {
   bool IsClosed(const std::string& target) const;
   bool List(const std::string& source, std::vector<FileInfo>* entries);
   bool TakeDirectory(const FileInfo& info, const std::string& target);
-  void TakeFile(const FileInfo& info, const std::string& target);
+  void TakeFile(const FileInfo& info, const std::string& place);
   void TakeLink(FileInfo info, const std::string& target);
   bool Receive(const FileInfo& info, int fd, int64_t offset);
   bool Stat(const std::string& path, bool follow, FileInfo* info);

@@ -179,6 +179,45 @@ def test_links_are_never_written_through(sbx: Sbx, sandbox: str, tmp_path: Path)
     assert (here / "g").read_bytes() == b"evil\n" and not (here / "g").is_symlink()
 
 
+def test_links_here_are_written_through_with_l(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    inside(sbx, sandbox, "mkdir -p /tmp/t/d; echo new > /tmp/t/d/f; echo new > /tmp/t/g")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/g").write_bytes(b"old")
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "d").symlink_to(tmp_path / "real")
+    (here / "g").symlink_to(tmp_path / "real/g")
+    assert sbx.run("cp", "-rL", f"{sandbox}:/tmp/t/.", str(here)).returncode == 0
+    assert (tmp_path / "real/f").read_bytes() == b"new\n"
+    assert (tmp_path / "real/g").read_bytes() == b"new\n"
+    assert (here / "d").is_symlink() and (here / "g").is_symlink()
+
+
+def test_devices_and_pipes_here_are_left_alone(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    """`sbx cp ID:/f /dev/null`, as root, put a file in the place of the machine's /dev/null."""
+    inside(sbx, sandbox, "mkdir /tmp/t; echo x > /tmp/t/pipe; echo x > /tmp/t/link")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for source, target in (("t/pipe", "pipe"), ("t/pipe", "link"), ("t/.", "")):
+        ran = sbx.run("cp", "-r", f"{sandbox}:/tmp/{source}", f"{tmp_path}/{target}")
+        assert ran.returncode == 1
+        assert b"is a device, pipe or socket and is left alone" in ran.stderr
+    assert stat.S_ISFIFO((tmp_path / "pipe").lstat().st_mode)
+    assert (tmp_path / "link").is_symlink()
+    # And those of the sandbox.
+    inside(sbx, sandbox, "mkfifo /tmp/p")
+    (tmp_path / "x").write_bytes(b"x")
+    assert sbx.run("cp", str(tmp_path / "x"), f"{sandbox}:/tmp/p").returncode == 1
+    assert inside(sbx, sandbox, "stat -c %F /tmp/p") == "fifo\n"
+
+
+def test_a_failure_of_this_side_names_its_place(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    inside(sbx, sandbox, "echo x > /tmp/f")
+    ran = sbx.run("cp", f"{sandbox}:/tmp/f", f"{tmp_path}/none/f")
+    assert ran.returncode == 1
+    assert f"{tmp_path}/none/f: No such file".encode() in ran.stderr
+
+
 def test_an_interrupted_download_goes_on(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
     inside(sbx, sandbox, "head -c 300000000 /dev/urandom > /tmp/large")
     target = tmp_path / "large"
