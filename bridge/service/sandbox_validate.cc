@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/service/sandbox_validate.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/labels.h"
@@ -211,6 +214,17 @@ absl::Status CheckTarget(std::string_view field, std::string_view target) {
   return absl::OkStatus();
 }
 
+// "10.0.0.0/8". The sidecar takes anything else with a slash, a URL, as a name that nothing has.
+bool IsNetwork(const std::string& text) {
+  const size_t slash = text.find('/');
+  const std::string address = text.substr(0, slash);
+  in6_addr bytes = {};
+  int bits = -1;
+  return (inet_pton(AF_INET, address.c_str(), &bytes) == 1 ||
+          inet_pton(AF_INET6, address.c_str(), &bytes) == 1) &&
+         absl::SimpleAtoi(text.substr(slash + 1), &bits) && bits >= 0 && bits <= 128;
+}
+
 template <class Rules>
 absl::Status CheckRules(std::string_view field, const Rules& rules) {
   if (rules.size() > kMaxRules) return InvalidField(field, "has more than 1000 rules");
@@ -226,6 +240,9 @@ absl::Status CheckRules(std::string_view field, const Rules& rules) {
     }
     const std::string target = ElementField(field, index, "target");
     RETURN_IF_ERROR(CheckTarget(target, rule.target()));
+    if (rule.target().find('/') != std::string::npos && !IsNetwork(rule.target())) {
+      return InvalidField(target, "must be a name, \"*.\" and a suffix, or an address; not a URL");
+    }
   }
   return absl::OkStatus();
 }
