@@ -21,7 +21,7 @@ from astrabox_sandbox_bridge.client import BridgeClient, BridgeError, Options, v
 from opensandbox import Sandbox as SdkSandbox
 from opensandbox.config import ConnectionConfig
 from real_bridge import RealBridge
-from servers import OpenSandboxServer, ServerSettings
+from servers import START_SECONDS, OpenSandboxServer, ServerSettings
 
 T = TypeVar("T")
 
@@ -245,8 +245,10 @@ class SecondServer:
 
 @pytest.fixture
 def second_server(
-    opensandbox: OpenSandbox, tmp_path: Path, request: pytest.FixtureRequest
+    opensandbox: OpenSandbox, tmp_path: Path, loop: Loop, request: pytest.FixtureRequest
 ) -> Iterator[SecondServer]:
-    server = SecondServer(tmp_path, getattr(request, "param", None))
+    # The loop runs meanwhile: streams of other tests may be open.
+    settings = getattr(request, "param", None)
+    server = loop(asyncio.to_thread(SecondServer, tmp_path, settings), START_SECONDS)
     yield server
     server.stop()

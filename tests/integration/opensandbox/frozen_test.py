@@ -5,6 +5,8 @@ ignored, output that is overtaken by its end, a network that all sandboxes share
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 from astrabox_sandbox_bridge.client import (
@@ -16,36 +18,42 @@ from astrabox_sandbox_bridge.client import (
     command,
     v1,
 )
-from conftest import Loop, Sandboxes, SecondServer
+from conftest import Loop, OpenSandbox, Sandboxes, SecondServer
 
 # Longer than the bridge takes silence for death.
 PAUSE_SECONDS = 17.0
 
 
-def test_commands_outlive_a_pause_and_their_timeouts_run_on(
-    client: BridgeClient, sandboxes: Sandboxes, loop: Loop
-) -> None:
-    """A paused sandbox accepts connections and is silent; its command's clock goes on."""
-    boxes = [sandboxes.make(), sandboxes.make_stock()]
+@pytest.fixture(scope="module", autouse=True)
+def paused(
+    client: BridgeClient, loop: Loop, opensandbox: OpenSandbox
+) -> Iterator[Callable[[], list[Collected]]]:
+    """Sandboxes that stand still with commands in them, while the other tests of this file run; what
+    it gives ends that and answers what became of the commands."""
+    made = Sandboxes(client, loop, opensandbox.image)
+    boxes = [made.make(), made.make_stock()]
+    running: list[asyncio.Task[Collected]] = []
 
     async def run(box: str, line: str, timeout: float | None) -> Collected:
         events = client.execs.execute(box, command(line, timeout=timeout))
         return await collect(events, limit=1 << 20)
 
-    async def work() -> list[Collected]:
+    async def begin() -> float:
         lines = (("echo a; sleep 3; echo b", None), ("sleep 600", 5.0))
-        running = [asyncio.create_task(run(box, line, timeout))
-                   for box in boxes for line, timeout in lines]
+        running.extend(asyncio.create_task(run(box, line, timeout))
+                       for box in boxes for line, timeout in lines)
         await asyncio.sleep(1)
         await asyncio.gather(*(client.sandboxes.pause(box) for box in boxes))
-        await asyncio.sleep(PAUSE_SECONDS)
+        return time.monotonic()
+
+    async def end() -> list[Collected]:
+        await asyncio.sleep(max(0.0, since + PAUSE_SECONDS - time.monotonic()))
         await asyncio.gather(*(client.sandboxes.resume(box) for box in boxes))
         return await asyncio.gather(*running)
 
-    for went_on, too_long in zip(*[iter(loop(work()))] * 2, strict=True):
-        assert (went_on.outcome.exit_code, went_on.stdout) == (0, b"a\nb\n"), went_on
-        assert not went_on.lossy
-        assert too_long.outcome.WhichOneof("kind") == "timed_out", too_long
+    since = loop(begin())
+    yield lambda: loop(end())
+    made.delete_all()
 
 
 @pytest.mark.parametrize("stock", [False, True], ids=["own", "stock"])
@@ -152,3 +160,14 @@ def test_on_a_shared_network_no_command_goes_to_another_sandbox(
 
     with second_server.bridge() as bridge:
         loop(work(bridge.place))
+
+
+def test_commands_outlive_a_pause_and_their_timeouts_run_on(
+    paused: Callable[[], list[Collected]]
+) -> None:
+    """A paused sandbox accepts connections and is silent; its command's clock goes on. The last of
+    this file, since the pause has to be long."""
+    for went_on, too_long in zip(*[iter(paused())] * 2, strict=True):
+        assert (went_on.outcome.exit_code, went_on.stdout) == (0, b"a\nb\n"), went_on
+        assert not went_on.lossy
+        assert too_long.outcome.WhichOneof("kind") == "timed_out", too_long

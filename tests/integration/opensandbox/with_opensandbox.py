@@ -28,6 +28,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import images
@@ -90,11 +91,12 @@ def opensandbox() -> Iterator[dict[str, str]]:
     directory = Path("/run/opensandbox")
     directory.mkdir()
     key_file = directory / "key"
-    with Docker(directory) as docker:
-        _make_images(docker)
+    with Docker(directory) as docker, ThreadPoolExecutor() as meanwhile:
+        images_made = meanwhile.submit(_make_images, docker)
         with OpenSandboxServer(_named("OPENSANDBOX_SERVER"), directory, docker_host=docker.host,
                                port=PORT, execd_image=EXECD_IMAGE) as server:
             key_file.write_text(server.api_key, encoding="utf-8")
+            images_made.result()
             yield {
                 "OPENSANDBOX_URL": server.url,
                 "OPENSANDBOX_API_KEY_FILE": str(key_file),
