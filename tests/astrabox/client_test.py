@@ -201,6 +201,19 @@ async def test_a_draining_bridge_took_nothing(
     assert ran.stdout == b"once\n"
 
 
+async def test_what_a_draining_bridge_cut_is_not_done_twice(
+    bridge: FakeBridge, client: BridgeClient, box: str
+) -> None:
+    bridge.fail("Run", "DRAINING", retry_after=0.01, waiting_for="the command to end")
+    error = await failure(client.execs.run(box, command("echo twice")))
+    assert error.reason == "DRAINING"
+    assert error.outcome_unknown
+    assert len(bridge.asked("Run")) == 1
+    # What changes nothing is asked again.
+    bridge.fail("GetSandbox", "DRAINING", retry_after=0.01, waiting_for="the upstream")
+    assert (await client.sandboxes.get(box)).sandbox_id == box
+
+
 async def test_a_call_ends_at_its_deadline(bridge: FakeBridge) -> None:
     gate = bridge.hold("GetSandbox")
     async with BridgeClient(Options(bridge.address, call_timeout=0.3)) as client:

@@ -249,10 +249,13 @@ TEST(CallEnd, DrainingInterruptsWithAReasonToRetry) {
   const absl::Status status = FromGrpcStatus(reader->Finish());
   EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_DRAINING);
   EXPECT_EQ(RetryAfterOf(status), absl::Seconds(2));
+  EXPECT_EQ(MetadataOf(status)["waiting_for"], "output");
 
   grpc::ClientContext late;
-  auto refused = stub->Execute(&late, {});
-  EXPECT_EQ(ReasonOf(FromGrpcStatus(refused->Finish())), R::ERROR_REASON_DRAINING);
+  const absl::Status refused = FromGrpcStatus(stub->Execute(&late, {})->Finish());
+  EXPECT_EQ(ReasonOf(refused), R::ERROR_REASON_DRAINING);
+  // By this clients know that nothing was done, and that they may repeat it blindly.
+  EXPECT_FALSE(MetadataOf(refused).contains("waiting_for"));
 }
 
 TEST(CallEnd, LiveCallsShowMethodAndOperation) {

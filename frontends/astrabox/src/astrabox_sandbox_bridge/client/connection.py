@@ -317,4 +317,4 @@ async def _pause(seconds: float) -> None:
 
 
 def _may_repeat(failure: BridgeError, repeatable: bool) -> bool:
-    return failure.not_sent or (repeatable and failure.reason == BRIDGE_UNREACHABLE)
+    return failure.not_sent or (repeatable and failure.reason in {BRIDGE_UNREACHABLE, "DRAINING"})

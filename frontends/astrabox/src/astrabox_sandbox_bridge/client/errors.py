@@ -73,14 +73,24 @@ class BridgeError(Exception):
     @property
     def not_sent(self) -> bool:
         """No bridge took the call up: repeating it elsewhere or later cannot do it twice."""
-        return self.reason == "DRAINING" or (
+        return (self.reason == "DRAINING" and not self._interrupted) or (
             self.reason == BRIDGE_UNREACHABLE and self.message.startswith(_NO_CONNECTION)
         )
 
     @property
     def outcome_unknown(self) -> bool:
-        """The connection broke: the bridge may have done what was asked, or part of it."""
-        return self.reason in {BRIDGE_UNREACHABLE, "DEADLINE_EXCEEDED", "CANCELLED", "INTERNAL"}
+        """The call broke off: the bridge may have done what was asked, or part of it."""
+        return self._interrupted or self.reason in {
+            BRIDGE_UNREACHABLE,
+            "DEADLINE_EXCEEDED",
+            "CANCELLED",
+            "INTERNAL",
+        }
+
+    @property
+    def _interrupted(self) -> bool:
+        """The bridge went away in the middle of the call, rather than refusing it."""
+        return self.reason == "DRAINING" and "waiting_for" in self.metadata
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> BridgeError:
