@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "bridge/service/method.h"
 #include "grpcpp/ext/channelz_service_plugin.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -59,8 +60,7 @@ void ApplyTransportSettings(const ServerOptions& options, grpc::ServerBuilder& b
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
                                Milliseconds(options.max_connection_age_grace));
   }
-  // The API's largest request is 8 MiB of stdin.
-  builder.SetMaxReceiveMessageSize(16 << 20);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxReceivedBytes));
   if (options.grpc_memory_bytes > 0) {
     grpc::ResourceQuota quota("bridge");
     quota.Resize(static_cast<size_t>(options.grpc_memory_bytes));

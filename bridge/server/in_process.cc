@@ -7,6 +7,7 @@
 #include "bridge/base/status_macros.h"
 #include "bridge/server/grpc_shutdown.h"
 #include "bridge/service/idle_tick.h"
+#include "bridge/service/method.h"
 #include "grpcpp/server_builder.h"
 
 namespace bridge {
@@ -18,7 +19,7 @@ absl::StatusOr<std::unique_ptr<InProcessBridge>> InProcessBridge::Create(Options
   std::unique_ptr<InProcessBridge> bridge(new InProcessBridge(options));
   ASSIGN_OR_RETURN(bridge->services_, Services::Create(std::move(options.services), bridge->host_));
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(16 << 20);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxReceivedBytes));
   bridge->services_->Register(builder);
   bridge->server_ = builder.BuildAndStart();
   if (bridge->server_ == nullptr) {

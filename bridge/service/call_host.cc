@@ -69,6 +69,10 @@ absl::StatusOr<CallHost::Admission> CallHost::Admit(const Method& method,
   if (metadata.repeated != nullptr) {
     return InvalidField(metadata.repeated, "was sent more than once");
   }
+  if (method.request_bytes > kMaxRequestBytes) {
+    return MakeError(ErrorReason::ERROR_REASON_INVALID_ARGUMENT,
+                     "the request is larger than 16 MiB; send files and input in parts");
+  }
   Caller caller;
   if (options_.authenticator != nullptr) {
     ASSIGN_OR_RETURN(caller, options_.authenticator->Authenticate(metadata.authorization));

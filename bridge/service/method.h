@@ -9,6 +9,11 @@
 
 namespace bridge {
 
+// The largest request, which may hold 8 MiB of stdin. gRPC takes somewhat more, so that a larger
+// one is refused in our words: gRPC's own refusal has none of the catalogue's.
+inline constexpr int64_t kMaxRequestBytes = int64_t{16} << 20;
+inline constexpr int64_t kMaxReceivedBytes = int64_t{64} << 20;
+
 struct Method {
   // "sandbox.bridge.v1.ExecService/Run". A literal: it is kept by reference.
   const char* name;

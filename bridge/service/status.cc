@@ -36,6 +36,14 @@ absl::Status WithReason(const absl::Status& status) {
   return result;
 }
 
+// What gRPC says, here or there, of a message that is larger than it may be. What the bridge sends
+// is far below any limit, so it is the request.
+bool IsTooLarge(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+         status.error_details().empty() &&
+         status.error_message().find("message larger than max") != std::string::npos;
+}
+
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -61,6 +69,11 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
+  if (IsTooLarge(status)) {
+    return MakeError(ErrorReason::ERROR_REASON_INVALID_ARGUMENT,
+                     "the request is larger than any bridge takes (" + status.error_message() +
+                         "); send files and input in parts");
+  }
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return result;

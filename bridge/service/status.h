@@ -17,7 +17,8 @@ namespace bridge {
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // The way back, for clients and tests. Details that cannot be read are left out; the code and the
-// message always arrive.
+// message always arrive. A message that gRPC's server refused for its size, which it does in words
+// of its own, is INVALID_ARGUMENT.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace bridge

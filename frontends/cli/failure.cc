@@ -54,6 +54,12 @@ std::string_view ConnectError(std::string_view message) {
   return at == std::string_view::npos ? message : message.substr(at + kBeforeCause.size());
 }
 
+// What gRPC says, here or there, of a message that is larger than it may be. What the bridge sends
+// is far below any limit, so it is the request.
+bool IsTooLarge(std::string_view message) {
+  return message.find("message larger than max") != std::string_view::npos;
+}
+
 // A failure that gRPC made on this side, or that something between us and the bridge made.
 Failure WithoutReason(const grpc::Status& status, std::string_view where) {
   switch (status.error_code()) {
@@ -74,11 +80,25 @@ Failure WithoutReason(const grpc::Status& status, std::string_view where) {
       return {.reason = "UNSUPPORTED_FEATURE",
               .message = fmt::format("the bridge at {} does not know this call", where),
               .advice = "Use a bridge as new as this sbx; `sbx doctor` shows its version."};
+    case grpc::StatusCode::CANCELLED:  // by the other side: who is interrupted does not ask here
+      return {
+          .reason = "BRIDGE_UNREACHABLE",
+          .message = fmt::format("the bridge at {}, or a proxy before it, ended the call without "
+                                 "a reason",
+                                 where),
+          .advice = "It may be shutting down; look what was done, and try again.",
+          .retryable = true};
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      if (!IsTooLarge(status.error_message())) break;
+      return {.reason = "INVALID_ARGUMENT",
+              .message = fmt::format("the request is larger than the bridge at {} takes", where),
+              .advice = "Send files and input in parts: `sbx cp`, or a pipe into `sbx exec`."};
     default:
-      return {.reason = fmt::format("GRPC_{}", static_cast<int>(status.error_code())),
-              .message = status.error_message(),
-              .advice = std::string(kGeneralAdvice)};
+      break;
   }
+  return {.reason = fmt::format("GRPC_{}", static_cast<int>(status.error_code())),
+          .message = status.error_message(),
+          .advice = std::string(kGeneralAdvice)};
 }
 
 }  // namespace

@@ -24,15 +24,6 @@ CompletionThread::~CompletionThread() {
   thread_.join();
 }
 
-absl::Status CallScope::ToStatus(const grpc::Status& status) const {
-  if (status.ok()) return absl::OkStatus();
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && status.error_details().empty()) {
-    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE,
-                     fmt::format("{} cannot be reached: {}", peer_, status.error_message()));
-  }
-  return FromGrpcStatus(status);
-}
-
 void CallScope::Cancel() {
   for (grpc::ClientContext* context : contexts_) context->TryCancel();
   stop_.Cancel();
@@ -46,6 +37,23 @@ RpcContext::RpcContext(CallScope& scope, absl::Duration timeout) : scope_(scope)
     context_.AddMetadata("authorization", *scope.authorization_);
   scope_.contexts_.insert(&context_);
   if (scope_.cancelled()) context_.TryCancel();
+}
+
+absl::Status RpcContext::ToStatus(const grpc::Status& status) const {
+  if (status.ok()) return absl::OkStatus();
+  if (!status.error_details().empty()) return FromGrpcStatus(status);
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE,
+                     fmt::format("{} cannot be reached: {}", scope_.peer_, status.error_message()));
+  }
+  // The one word that gRPC's server has for a call that meets its end.
+  if (status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_ && !scope_.cancelled()) {
+    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE,
+                     fmt::format("{}, or a proxy before it, ended the call without a reason; it "
+                                 "may be shutting down",
+                                 scope_.peer_));
+  }
+  return FromGrpcStatus(status);
 }
 
 }  // namespace bridge::epp

@@ -67,8 +67,6 @@ class CallScope {
     peer_ = std::move(name);
     authorization_ = std::move(authorization);
   }
-  // A failure as the bridge told it, or as gRPC did when the bridge could not.
-  absl::Status ToStatus(const grpc::Status& status) const;
 
   // Sticky. Resumes the task that waits for `stop()`, if any: the caller's last statement.
   void Cancel();
@@ -98,11 +96,17 @@ class RpcContext {
   RpcContext& operator=(const RpcContext&) = delete;
 
   grpc::ClientContext* get() { return &context_; }
-  void TryCancel() { context_.TryCancel(); }
+  void TryCancel() {
+    cancelled_ = true;
+    context_.TryCancel();
+  }
+  // A failure as the bridge told it, or as gRPC did when the bridge could not.
+  absl::Status ToStatus(const grpc::Status& status) const;
 
  private:
   CallScope& scope_;
   grpc::ClientContext context_;
+  bool cancelled_ = false;
 };
 
 // One request, one answer:
@@ -121,7 +125,7 @@ Task<absl::StatusOr<Response>> CallUnary(
   reader->StartCall();
   reader->Finish(&response, &status, finished.tag());
   (void)co_await finished.Done();
-  if (!status.ok()) co_return scope.ToStatus(status);
+  if (!status.ok()) co_return context.ToStatus(status);
   co_return response;
 }
 
@@ -130,14 +134,14 @@ template <class Response>
 class ServerStream {
  public:
   ServerStream(CallScope& scope, absl::Duration timeout)
-      : scope_(scope), context_(scope, timeout), done_(scope.loop()) {}
+      : queue_(scope.queue()), context_(scope, timeout), done_(scope.loop()) {}
 
   template <class Stub, class Request>
   Task<void> Start(Stub& stub,
                    std::unique_ptr<grpc::ClientAsyncReader<Response>> (Stub::*prepare)(
                        grpc::ClientContext*, const Request&, grpc::CompletionQueue*),
                    const Request& request) {
-    reader_ = (stub.*prepare)(context_.get(), request, &scope_.queue());
+    reader_ = (stub.*prepare)(context_.get(), request, &queue_);
     reader_->StartCall(done_.tag());
     (void)co_await done_.Done();
   }
@@ -149,12 +153,12 @@ class ServerStream {
     grpc::Status status;
     reader_->Finish(&status, done_.tag());
     (void)co_await done_.Done();
-    co_return scope_.ToStatus(status);
+    co_return context_.ToStatus(status);
   }
   void TryCancel() { context_.TryCancel(); }
 
  private:
-  CallScope& scope_;
+  grpc::CompletionQueue& queue_;
   RpcContext context_;
   Completion done_;
   std::unique_ptr<grpc::ClientAsyncReader<Response>> reader_;
@@ -165,12 +169,12 @@ template <class Request, class Response>
 class ClientStream {
  public:
   ClientStream(CallScope& scope, absl::Duration timeout)
-      : scope_(scope), context_(scope, timeout), done_(scope.loop()) {}
+      : queue_(scope.queue()), context_(scope, timeout), done_(scope.loop()) {}
 
   template <class Stub>
   Task<void> Start(Stub& stub, std::unique_ptr<grpc::ClientAsyncWriter<Request>> (Stub::*prepare)(
                                    grpc::ClientContext*, Response*, grpc::CompletionQueue*)) {
-    writer_ = (stub.*prepare)(context_.get(), &response_, &scope_.queue());
+    writer_ = (stub.*prepare)(context_.get(), &response_, &queue_);
     writer_->StartCall(done_.tag());
     (void)co_await done_.Done();
   }
@@ -190,12 +194,12 @@ class ClientStream {
     }
     writer_->Finish(&status, done_.tag());
     (void)co_await done_.Done();
-    if (!status.ok()) co_return scope_.ToStatus(status);
+    if (!status.ok()) co_return context_.ToStatus(status);
     co_return std::move(response_);
   }
 
  private:
-  CallScope& scope_;
+  grpc::CompletionQueue& queue_;
   RpcContext context_;
   Completion done_;
   Response response_;
@@ -207,12 +211,15 @@ template <class Request, class Response>
 class BidiStream {
  public:
   BidiStream(CallScope& scope, absl::Duration timeout)
-      : scope_(scope), context_(scope, timeout), read_(scope.loop()), written_(scope.loop()) {}
+      : queue_(scope.queue()),
+        context_(scope, timeout),
+        read_(scope.loop()),
+        written_(scope.loop()) {}
 
   template <class Stub>
   Task<void> Start(Stub& stub, std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> (
                                    Stub::*prepare)(grpc::ClientContext*, grpc::CompletionQueue*)) {
-    stream_ = (stub.*prepare)(context_.get(), &scope_.queue());
+    stream_ = (stub.*prepare)(context_.get(), &queue_);
     stream_->StartCall(read_.tag());
     (void)co_await read_.Done();
   }
@@ -229,12 +236,12 @@ class BidiStream {
     grpc::Status status;
     stream_->Finish(&status, read_.tag());
     (void)co_await read_.Done();
-    co_return scope_.ToStatus(status);
+    co_return context_.ToStatus(status);
   }
   void TryCancel() { context_.TryCancel(); }
 
  private:
-  CallScope& scope_;
+  grpc::CompletionQueue& queue_;
   RpcContext context_;
   Completion read_;
   Completion written_;

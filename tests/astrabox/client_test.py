@@ -214,6 +214,29 @@ async def test_what_a_draining_bridge_cut_is_not_done_twice(
     assert (await client.sandboxes.get(box)).sandbox_id == box
 
 
+async def test_an_end_without_a_word_is_a_bridge_that_went_away(
+    bridge: FakeBridge, client: BridgeClient, box: str
+) -> None:
+    """gRPC's server ends what meets its shutdown with a bare CANCELLED, and nobody here did."""
+    bridge.fail("Run", "CANCELLED", bare=True)
+    error = await failure(client.execs.run(box, command("true")))
+    assert error.reason == BRIDGE_UNREACHABLE
+    assert error.outcome_unknown
+    assert "shutting down" in error.message
+    assert len(bridge.asked("Run")) == 1
+    bridge.fail("GetSandbox", "CANCELLED", bare=True)
+    assert (await client.sandboxes.get(box)).sandbox_id == box
+    bridge.fail("GetSandbox", "CANCELLED")
+    assert (await failure(client.sandboxes.get(box))).reason == "CANCELLED"
+
+
+async def test_a_request_that_grpc_does_not_take(client: BridgeClient, box: str) -> None:
+    """gRPC refuses it on this side; on the other in the same words."""
+    error = await failure(client.execs.run(box, command("x" * (17 << 20))))
+    assert error.reason == "INVALID_ARGUMENT"
+    assert "in parts" in error.message
+
+
 async def test_a_call_ends_at_its_deadline(bridge: FakeBridge) -> None:
     gate = bridge.hold("GetSandbox")
     async with BridgeClient(Options(bridge.address, call_timeout=0.3)) as client:

@@ -36,6 +36,11 @@ TAIL = """
 Beyond these: an EPP create whose upstream says that the image does not exist is `-32002 E2001`, and the
 AstraBox provider's `connect` turns an unknown or stopped sandbox into `SANDBOX_GONE` 404. A 501 of
 AstraBox has the code of what was asked for (`SANDBOX_PAUSE_UNSUPPORTED` and so on).
+
+Two failures are gRPC's own, without details, because its server ends such a call before the bridge
+sees it: a message above 64 MiB is `RESOURCE_EXHAUSTED` (from 16 MiB on the bridge says
+`INVALID_ARGUMENT` itself), and a call that crosses the goodbye of a bridge is a bare `CANCELLED`.
+The clients here read them as `INVALID_ARGUMENT` and as an unreachable bridge.
 """
 
 # What the gRPC code promises to a program, the other two must promise too.

@@ -61,6 +61,20 @@ TEST(Failure, StatusesWithoutAReason) {
   EXPECT_EQ(FailureOf({grpc::StatusCode::UNIMPLEMENTED, ""}, "h:1").message,
             "the bridge at h:1 does not know this call");
   EXPECT_EQ(FailureOf({grpc::StatusCode::INTERNAL, "m", "garbage"}, "h:1").reason, "GRPC_13");
+  EXPECT_EQ(FailureOf({grpc::StatusCode::RESOURCE_EXHAUSTED, "m"}, "h:1").reason, "GRPC_8");
+}
+
+// What gRPC's server says for us where it lets us say nothing.
+TEST(Failure, WordsOfGrpcsServer) {
+  const Failure large = FailureOf(
+      {grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max (2 vs. 1)"}, "h:1");
+  EXPECT_EQ(large.reason, "INVALID_ARGUMENT");
+  EXPECT_THAT(large.advice, HasSubstr("sbx cp"));
+  EXPECT_FALSE(large.retryable);
+  const Failure ended = FailureOf({grpc::StatusCode::CANCELLED, "CANCELLED"}, "h:1");
+  EXPECT_EQ(ended.reason, "BRIDGE_UNREACHABLE");
+  EXPECT_THAT(ended.advice, HasSubstr("shutting down"));
+  EXPECT_TRUE(ended.retryable);
 }
 
 TEST(Failure, TextFromAfarCannotMoveTheCursor) {

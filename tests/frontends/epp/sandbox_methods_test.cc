@@ -215,6 +215,17 @@ TEST_F(SandboxMethods, AnIdOfNoPossibleFormIsUnknownToo) {
   EXPECT_EQ(host_.Error("sandbox.get", Json::object())["code"], kInvalidParams);
 }
 
+// gRPC's server ends what meets its shutdown with a bare CANCELLED: the host cancelled nothing.
+TEST_F(SandboxMethods, ACallThatTheBridgeEndsWithoutAWordIsTriedAgainElsewhere) {
+  bridge_.get = [](const auto&, auto*, grpc::ServerContext* context) {
+    context->TryCancel();
+    return absl::OkStatus();
+  };
+  const Json error = host_.Error("sandbox.get", {{"sandbox_id", "x"}});
+  EXPECT_EQ(error["data"]["sdk_code"], "E5001") << error;
+  EXPECT_NE(error["message"].get<std::string>().find("shutting down"), std::string::npos) << error;
+}
+
 TEST_F(SandboxMethods, KillIsIdempotent) {
   bridge_.remove = [](const auto&, v1::DeleteSandboxResponse* response, auto*) {
     response->set_verdict(v1::DeleteSandboxResponse::VERDICT_ALREADY_GONE);

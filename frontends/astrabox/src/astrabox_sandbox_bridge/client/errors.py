@@ -26,7 +26,9 @@ _REASON_OF_CODE = {
     grpc.StatusCode.UNAVAILABLE: BRIDGE_UNREACHABLE,
     grpc.StatusCode.UNIMPLEMENTED: "UNSUPPORTED_FEATURE",
     grpc.StatusCode.DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
-    grpc.StatusCode.CANCELLED: "CANCELLED",
+    # A cancellation of ours is a CancelledError. The peer's is the one word that gRPC's server has
+    # for a call that meets its end, and that a proxy has for many things.
+    grpc.StatusCode.CANCELLED: BRIDGE_UNREACHABLE,
     grpc.StatusCode.UNAUTHENTICATED: "CALLER_UNAUTHENTICATED",
     grpc.StatusCode.PERMISSION_DENIED: "CALLER_UNAUTHENTICATED",
     grpc.StatusCode.INVALID_ARGUMENT: "INVALID_ARGUMENT",
@@ -36,6 +38,10 @@ _REASON_OF_CODE = {
 # How gRPC begins what it says when it had no connection to put a call on. That it says so in words
 # only is why a change of these words makes us repeat too little, never too much.
 _NO_CONNECTION = ("connections to all backends failing", "failed to connect to all addresses")
+
+# What gRPC says, here or there, of a message that is larger than it may be. What the bridge sends
+# is far below any limit, so it is the request.
+_TOO_LARGE = "message larger than max"
 
 _WRITE_FAILED = (grpc.StatusCode.INTERNAL, "Internal error from Core")
 # How long the peer's status may be behind a write that failed.
@@ -162,11 +168,27 @@ def _from_parts(code: grpc.StatusCode, text: str, status: status_pb2.Status) -> 
             retry_after = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
         elif detail.Unpack(bad) and bad.field_violations:
             field = bad.field_violations[0].field
+    if not reason:
+        reason, text = _without_reason(code, text)
     return BridgeError(
-        reason or _REASON_OF_CODE.get(code, "INTERNAL"),
+        reason,
         text or f"the call failed with {code.name} and no words",
         code=code,
         metadata=metadata,
         retry_after=retry_after,
         field=field,
     )
+
+
+def _without_reason(code: grpc.StatusCode, text: str) -> tuple[str, str]:
+    """The reason of a failure that gRPC or somebody on the way told, and words that help."""
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
+        return "INVALID_ARGUMENT", (
+            f"the request is larger than any bridge takes ({text}); send files and input in parts"
+        )
+    if code is grpc.StatusCode.CANCELLED:
+        text = (
+            "the bridge, or a proxy before it, ended the call without a reason "
+            f"({text or code.name}); it may be shutting down"
+        )
+    return _REASON_OF_CODE.get(code, "INTERNAL"), text
