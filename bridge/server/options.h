@@ -41,6 +41,9 @@ struct ServerOptions {
   // A connection is asked to end after so long, so that load spreads again; then it has the grace.
   absl::Duration max_connection_age = absl::InfiniteDuration();
   absl::Duration max_connection_age_grace = absl::Minutes(10);
+  // How long a connection may be silent before the bridge says something on it, so that what stands
+  // between (60 s is usual) does not cut it and a peer that is gone is noticed.
+  absl::Duration keepalive_time = absl::Seconds(20);
   // What gRPC may hold for all connections together.
   int64_t grpc_memory_bytes = int64_t{1} << 30;
   // How often files are looked at.

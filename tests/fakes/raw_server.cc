@@ -155,7 +155,7 @@ size_t RawConnection::WriteUntilFull() {
   }
 }
 
-void RawConnection::RelayTo(int port) {
+void RawConnection::RelayTo(int port, std::chrono::milliseconds idle) {
   std::string bytes = ReadSome();
   if (bytes.empty()) return;  // nobody who trusts us
   Address address = Loopback(RawServer::Family::kIpv4, port);
@@ -170,7 +170,7 @@ void RawConnection::RelayTo(int port) {
     bytes.clear();
     pollfd both[] = {{.fd = fd_, .events = POLLIN, .revents = 0},
                      {.fd = behind, .events = POLLIN, .revents = 0}};
-    open = open && ::poll(both, 2, -1) > 0;
+    open = open && ::poll(both, 2, static_cast<int>(idle.count())) > 0;
     if (open && both[1].revents != 0) {
       char back[65536];
       const ssize_t n = ::recv(behind, back, sizeof(back), 0);

@@ -15,6 +15,7 @@
 #include <openssl/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
@@ -50,8 +51,9 @@ class RawConnection {
   void EndWriting();                   // FIN
   void Reset();                        // RST, whatever is buffered
   void Close();
-  // Passes everything on to a port of 127.0.0.1 and back until one side ends.
-  void RelayTo(int port);
+  // Passes everything on to a port of 127.0.0.1 and back until one side ends, or, as proxies do,
+  // until nothing went either way for `idle`.
+  void RelayTo(int port, std::chrono::milliseconds idle = std::chrono::milliseconds(-1));
   // Waits until the peer closed or reset the connection, reading what comes.
   void AwaitClose() { (void)ReadToEnd(); }
 
