@@ -17,6 +17,10 @@ constexpr absl::Duration kScriptLimit = absl::Seconds(10);
 constexpr absl::Duration kScriptPatience = absl::Seconds(15);
 // DELETE /command answers after 3 s at the latest.
 constexpr absl::Duration kInterruptLimit = absl::Seconds(10);
+// Of output that comes before the command's id; daemons send the id first.
+constexpr size_t kMaxEarlyBytes = 1 << 20;
+// Of what a script of the bridge's own prints: a line for each of the bridge's processes, at most.
+constexpr size_t kMaxScriptOutput = 16 << 20;
 constexpr size_t kMaxErrorBody = 64 * 1024;
 // A stock daemon tells a command's id some moments before it has a status for it.
 constexpr int kStatusLooks = 4;
@@ -144,6 +148,12 @@ void RemoteCommand::TakeEvents() {
         break;
       case Type::kStdout:
       case Type::kStderr:
+        if (id_.empty()) early_bytes_ += event_.text.size();
+        if (early_bytes_ > kMaxEarlyBytes) {
+          return Break(MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                                 "the sandbox's daemon sent output of a command that it did not "
+                                 "name"));
+        }
         pending_.push_back(std::move(event_));
         break;
       case Type::kComplete:
@@ -222,15 +232,20 @@ absl::Status ScriptTimeout() {
 Task<absl::Status> FollowScript(RemoteCommand& command, std::vector<std::string>* out_lines) {
   CO_RETURN_IF_ERROR(co_await command.AwaitId());
   std::vector<CommandEvent> events;
+  size_t printed = 0;
   bool more = true;
   while (more) {
     more = co_await command.ReadEvents(&events);
     for (CommandEvent& event : events) {
-      if (out_lines != nullptr && event.type == CommandEvent::Type::kStdout) {
-        out_lines->push_back(std::move(event.text));
-      }
+      if (out_lines == nullptr || event.type != CommandEvent::Type::kStdout) continue;
+      printed += event.text.size();
+      out_lines->push_back(std::move(event.text));
     }
     events.clear();
+    if (printed > kMaxScriptOutput) {
+      co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                          "a script of the bridge's own printed more than 16 MiB in the sandbox");
+    }
   }
   co_return absl::OkStatus();
 }

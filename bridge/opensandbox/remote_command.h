@@ -67,6 +67,7 @@ class RemoteCommand {
   CommandEvent event_;
   std::string chunk_;
   std::vector<CommandEvent> pending_;  // output that nobody has asked for yet
+  size_t early_bytes_ = 0;             // of it, from before the id
   std::string id_;
   std::optional<Outcome> ended_;
   absl::Status broken_why_;

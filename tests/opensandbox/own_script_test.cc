@@ -138,6 +138,42 @@ TEST_F(OwnScript, OfADaemonThatKeepsNoTimeIsGivenUp) {
   }
 }
 
+// The bridge's memory was the daemon's to fill.
+TEST(RemoteCommand, OutputWithoutAnIdOrAnEndIsNotGatheredForEver) {
+  const std::string line =
+      "{\"type\":\"stdout\",\"text\":\"" + std::string(1 << 20, 'x') + "\"}\n\n";
+  const auto run = [&line](bool named) {
+    ScriptedDaemon daemon([&](RawConnection& peer) {
+      bool open = peer.Write(kHead + (named ? Chunk(kInit) : ""));
+      while (open) open = peer.Write(Chunk(line));
+    });
+    ExecBench bench(daemon.url());
+    std::vector<std::string> lines;
+    return RunTask(bench.loop, [&] {
+      return RunScript(bench.daemon, CallContext(), bench.directory.daemon(), "true", &lines);
+    });
+  };
+  for (const bool named : {false, true}) {
+    const absl::Status status = run(named).status();
+    EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_UPSTREAM_PROTOCOL) << status;
+  }
+}
+
+// Ended the whole bridge by an assertion.
+TEST(RemoteCommand, WhatFollowsAFailureIsNotRead) {
+  ScriptedDaemon daemon([](RawConnection& peer) {
+    peer.Write(kHead + Chunk("{\"code\":\"RUNTIME_ERROR\"}\n\n{\"type\":\"ping\"}\n\n") +
+               Chunk("{\"type\":\"ping\"}\n\n") + "0\r\n\r\n");
+  });
+  ExecBench bench(daemon.url());
+  const absl::Status status = RunTask(bench.loop, [&]() -> Task<absl::Status> {
+    RemoteCommand command(bench.daemon, CallContext(), bench.directory.daemon(), CommandRequest());
+    co_return co_await command.AwaitId();
+  });
+  EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_UPSTREAM_FAILED) << status;
+  EXPECT_EQ(MetadataOf(status)["upstream_code"], "RUNTIME_ERROR");
+}
+
 // Was CANCELLED, though nobody had cancelled anything.
 TEST(RemoteCommand, SilenceBeforeTheIdIsToldAsWhatItIs) {
   FakeClock clock;
