@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,7 @@ constexpr std::string_view kGoTexts[] = {
     "bad system call",
 };
 constexpr int kMaxSignal = 64;
+constexpr int kMaxExitCode = 255;  // of Linux
 
 std::optional<int> ParseInt(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -223,13 +225,13 @@ std::optional<Signalled> ParseSignalText(std::string_view text) {
 Outcome OutcomeOfError(std::string_view error_value, std::string_view error_trace) {
   if (const auto code = ParseInt(error_value)) {
     // Linux exit codes are 0..255; an `error` with 0 or beyond contradicts itself.
-    if (*code < 0 || (*code > 0 && *code <= 255)) return OutcomeOfCode(*code, error_trace);
+    if (*code < 0 || (*code > 0 && *code <= kMaxExitCode)) return OutcomeOfCode(*code, error_trace);
     return Lost{"the daemon reported an impossible exit status", false};
   }
   constexpr std::string_view kExit = "exit status ";
   if (error_value.substr(0, kExit.size()) == kExit) {
     const auto code = ParseInt(error_value.substr(kExit.size()));
-    if (code && *code > 0 && *code <= 255) return ExitCode{*code};
+    if (code && *code > 0 && *code <= kMaxExitCode) return ExitCode{*code};
   }
   return SpawnFailureOf(error_value);
 }
@@ -243,7 +245,10 @@ absl::StatusOr<CommandStatus> ParseCommandStatus(std::string_view json) {
   status.running = running->get<bool>();
   if (const auto code = object.find("exit_code");
       code != object.end() && code->is_number_integer()) {
-    status.exit_code = static_cast<int>(code->get<int64_t>());
+    const bool huge = code->is_number_unsigned() && code->get<uint64_t>() > kMaxExitCode;
+    status.exit_code =
+        huge ? kMaxExitCode + 1
+             : static_cast<int>(std::clamp<int64_t>(code->get<int64_t>(), -1, kMaxExitCode + 1));
   }
   if (const auto error = object.find("error"); error != object.end() && error->is_string()) {
     status.error = error->get<std::string>();
@@ -256,6 +261,9 @@ absl::StatusOr<CommandStatus> ParseCommandStatus(std::string_view json) {
 Outcome OutcomeOfStatus(const CommandStatus& status) {
   if (status.running) return Lost{"the command still runs", true};
   if (!status.exit_code) return Lost{"the daemon kept no exit status", false};
+  if (*status.exit_code > kMaxExitCode) {
+    return Lost{"the daemon reported an impossible exit status", false};
+  }
   return OutcomeOfCode(*status.exit_code, status.error);
 }
 

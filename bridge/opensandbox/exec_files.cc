@@ -63,8 +63,8 @@ FileExec::FileExec(SandboxHandle sandbox, std::unique_ptr<RemoteCommand> command
 FileExec::FileExec(SandboxHandle sandbox, ExecFolder folder, ExecId id, OnDrop on_drop,
                    int64_t stdout_offset, int64_t stderr_offset)
     : FileExec(std::move(sandbox), nullptr, std::move(folder), std::move(id), on_drop, false) {
-  outputs_[0].offset = stdout_offset;
-  outputs_[1].offset = stderr_offset;
+  outputs_[0].begin = outputs_[0].offset = stdout_offset;
+  outputs_[1].begin = outputs_[1].offset = stderr_offset;
 }
 
 FileExec::~FileExec() {
@@ -79,7 +79,7 @@ FileExec::~FileExec() {
                               });
     return;
   }
-  if (over || on_drop_ == OnDrop::kDetach) return;
+  if (over || refused_ || on_drop_ == OnDrop::kDetach) return;
   sandbox_.background.Start(
       "kill a command",
       [sandbox = sandbox_.ForBackground(kIdle), folder = folder_, id = exec_id_,
@@ -219,14 +219,36 @@ Task<absl::Status> FileExec::LookAtSizes() {
                       co_await sandbox_.client.Fetch(sandbox_.context, sandbox_.daemon,
                                                      std::move(request), 64 * 1024));
   failing_since_ = absl::InfiniteDuration();
-  // Not there yet: the shell is still at its first lines. Not there at the end: see FinalOutcome.
-  if (response.status == 404) co_return absl::OkStatus();
+  if (response.status == 404) {
+    TakeAbsence();
+    co_return absl::OkStatus();
+  }
   if (response.status != 200) co_return DaemonError(response, "look at an exec's output");
   for (Output& output : outputs_) {
-    CO_ASSIGN_OR_RETURN(output.size, ParseFileSize(response.body, output.path));
-    if (output.size < output.offset) lossy_ = true;  // the command cut its own output
+    CO_ASSIGN_OR_RETURN(int64_t size, ParseFileSize(response.body, output.path));
+    CO_RETURN_IF_ERROR(TakeSize(output, size));
   }
   co_return absl::OkStatus();
+}
+
+absl::Status FileExec::TakeSize(Output& output, int64_t size) {
+  looked_ = true;
+  output.size = size;
+  if (size >= output.offset) return absl::OkStatus();
+  if (command_ == nullptr && output.offset == output.begin) {
+    refused_ = true;
+    return InvalidField(output.stream == StreamId::kStdout ? "stdout_offset" : "stderr_offset",
+                        "lies ahead of the output");
+  }
+  lossy_ = true;  // the command cut its own output
+  return absl::OkStatus();
+}
+
+// Not there yet: the shell is still at its first lines. Not there at the end: the command, or
+// somebody else, removed it with what was not fetched. Only a shell that was ended at once has
+// never made it.
+void FileExec::TakeAbsence() {
+  if (outcome_ && (looked_ || std::holds_alternative<ExitCode>(*outcome_))) lossy_ = true;
 }
 
 Task<absl::Status> FileExec::Ended(ExecBatch* batch) {
@@ -240,7 +262,7 @@ Task<absl::Status> FileExec::Ended(ExecBatch* batch) {
 // What the daemon's word on the end means, given how the command was started.
 Task<absl::StatusOr<Outcome>> FileExec::FinalOutcome() {
   const Outcome said = *outcome_;
-  if (said == Outcome(ExitCode{kNoFolder})) {
+  if (said == Outcome(ExitCode{kNoFolder}) && !looked_) {
     absl::StatusOr<std::string> out = co_await sandbox_.client.ReadSmallFile(
         sandbox_.context, sandbox_.daemon, folder_.pid(), 64);
     if (out.ok() || ReasonOf(out.status()) != ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
@@ -301,12 +323,14 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
 }
 
 absl::Status FileExec::TakeHead(Output& output, const HttpHead& head) {
-  // Not there at the end: see FinalOutcome.
-  if (head.status == 404 && final_) return absl::OkStatus();
+  if (head.status == 404 && final_) {
+    TakeAbsence();
+    return absl::OkStatus();
+  }
   if (head.status == 206 || head.status == 416 || (head.status == 200 && output.offset == 0)) {
     const int64_t size = WholeSize(head);
-    if (size >= 0) output.size = size;
-    if (output.size < output.offset) lossy_ = true;  // the command cut its own output
+    if (size >= 0) return TakeSize(output, size);
+    looked_ = true;
     return absl::OkStatus();
   }
   if (head.status == 200) {

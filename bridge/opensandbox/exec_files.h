@@ -43,6 +43,7 @@ class FileExec final : public Exec {
   struct Output {
     StreamId stream;
     std::string path;
+    int64_t begin = 0;  // the byte from which on it is wanted
     int64_t offset = 0;
     int64_t size = 0;  // as last seen
     bool skip = false;
@@ -60,6 +61,8 @@ class FileExec final : public Exec {
   Task<absl::StatusOr<Outcome>> FinalOutcome();
   void StartDownload(Output& output);
   Task<absl::Status> ReadDownload(Output& output, ExecBatch* batch);
+  absl::Status TakeSize(Output& output, int64_t size);
+  void TakeAbsence();
   absl::Status TakeHead(Output& output, const HttpHead& head);
   Task<absl::Status> Forgive(absl::Status failure);
   bool Downloading() const;
@@ -80,6 +83,8 @@ class FileExec final : public Exec {
   absl::Duration ran_for_ = {};
   bool reported_ = false;  // outcome_ was given out
   bool final_ = false;     // the last fetch was begun
+  bool looked_ = false;    // the files were there
+  bool refused_ = false;   // the attach was wrong, and nothing of the command's is touched
   bool drained_ = false;
   bool lossy_ = false;
 };

@@ -51,14 +51,28 @@ absl::Time Time(const Json& object, const char* key) {
   return time;
 }
 
+// Only a number that Linux can have meant: any other one would be an end that nobody saw.
+std::optional<int> NumberWithin(const Json& object, const char* key, int low, int high) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
+  if (it->is_number_unsigned() && it->get<uint64_t>() > static_cast<uint64_t>(high)) {
+    return std::nullopt;
+  }
+  const auto number = it->get<int64_t>();
+  if (number < low || number > high) return std::nullopt;
+  return static_cast<int>(number);
+}
+
 absl::StatusOr<ExecExited> ExitedOf(const Json& object) {
   ExecExited exited;
   exited.ran_for = absl::Milliseconds(Int(object, "ran_ms"));
   const std::string kind = Text(object, "kind");
-  if (kind == "exited" && object.contains("code")) {
-    exited.outcome = ExitCode{static_cast<int>(Int(object, "code"))};
-  } else if (kind == "signalled") {
-    const Signalled signalled{static_cast<int>(Int(object, "signal")), Bool(object, "core_dumped")};
+  const std::optional<int> code = NumberWithin(object, "code", 0, 255);
+  const std::optional<int> number = NumberWithin(object, "signal", 1, 64);
+  if (kind == "exited" && code) {
+    exited.outcome = ExitCode{*code};
+  } else if (kind == "signalled" && number) {
+    const Signalled signalled{*number, Bool(object, "core_dumped")};
     exited.outcome = signalled;
     if (Bool(object, "signalled_by_request")) exited.outcome = CancelledEnd{true, signalled};
   } else {

@@ -16,6 +16,8 @@ constexpr std::string_view kFramesType = "application/vnd.sandbox.frames";
 constexpr size_t kMaxErrorBody = 64 * 1024;
 // A cut stream is resumed for so long before the command counts as lost.
 constexpr absl::Duration kResumeFor = absl::Seconds(10);
+// A daemon that contradicts itself so often at one place will not do otherwise.
+constexpr int kMaxContradictions = 3;
 constexpr absl::Duration kResumePause = absl::Milliseconds(200);
 constexpr absl::Duration kKillLimit = absl::Seconds(60);
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
@@ -172,16 +174,17 @@ Task<absl::Status> OwnExec::Next(ExecBatch* batch, absl::Duration patience) {
     ReportSpawnFailure(batch);
     co_return absl::OkStatus();
   }
-  CO_RETURN_IF_ERROR(TakeFrames(batch));
+  absl::Status status = TakeFrames(batch);
   const bool something = !batch->outputs.empty() || batch->exited || batch->drained;
-  if (something) co_return absl::OkStatus();
-  absl::Status status = absl::OkStatus();
-  if (transfer_ != nullptr) {
-    status = co_await ReadMore();
-  } else {
-    status = co_await Open();  // it was cut: go on at the next byte
+  if (status.ok() && something) co_return status;
+  if (status.ok()) {
+    if (transfer_ != nullptr) {
+      status = co_await ReadMore();
+    } else {
+      status = co_await Open();  // it was cut: go on at the next byte
+    }
+    if (status.ok()) status = TakeFrames(batch);
   }
-  if (status.ok()) status = TakeFrames(batch);
   if (!status.ok()) status = co_await Forgive(std::move(status));
   const bool cancelled = co_await Cancelled();
   if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
@@ -212,7 +215,10 @@ absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
   switch (frame.type) {
     case ExecFrame::kStarted: {
       ASSIGN_OR_RETURN(ExecStarted started, ParseExecStarted(frame.payload));
-      command_id_ = started.exec_id;
+      if (started.exec_id != command_id_) {
+        return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                         "the sandbox's daemon answered with another exec than was asked for");
+      }
       pid_ = started.pid;
       id_ = FormatExecId({.route = ExecId::Route::kOwn, .command_id = command_id_});
       started_ = true;
@@ -231,6 +237,7 @@ absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
         batch->outputs.push_back({stream, std::string(frame.payload), next});
       }
       next += static_cast<int64_t>(frame.payload.size());
+      contradictions_ = 0;
       return absl::OkStatus();
     }
     case ExecFrame::kExited: {
@@ -242,10 +249,16 @@ absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
       return absl::OkStatus();
     }
     case ExecFrame::kDrained: {
+      if (!exited_) {
+        return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
+                         "the sandbox's daemon told no outcome of the exec");
+      }
       ASSIGN_OR_RETURN(ExecDrained drained, ParseExecDrained(frame.payload));
       batch->drained = drained_ = true;
       batch->stdout_bytes = drained.stdout_bytes;
       batch->stderr_bytes = drained.stderr_bytes;
+      // What it did not send is gone: it has forgotten the place where it could be asked for.
+      batch->lossy = drained.stdout_bytes != next_[0] || drained.stderr_bytes != next_[1];
       return absl::OkStatus();
     }
     case ExecFrame::kError:
@@ -264,7 +277,9 @@ Task<absl::Status> OwnExec::Forgive(absl::Status why) {
       sandbox_.context, sandbox_.daemon->sandbox_id, why);
   const bool paused = SaysPaused(explained);
   if (paused) broken_since_ = absl::InfiniteDuration();
-  const bool final = ReasonOf(why) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND ||
+  if (ReasonOf(why) == ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL) ++contradictions_;
+  const bool final = contradictions_ > kMaxContradictions ||
+                     ReasonOf(why) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND ||
                      ReasonOf(why) == ErrorReason::ERROR_REASON_REPLAY_GAP ||
                      IsSandboxOver(explained);
   if (final || sandbox_.loop().Now() - broken_since_ > kResumeFor) co_return explained;

@@ -58,6 +58,7 @@ class OwnExec final : public Exec {
   bool exited_ = false;
   bool drained_ = false;
   absl::Duration broken_since_ = absl::InfiniteDuration();
+  int contradictions_ = 0;  // of the daemon since the last byte of output
 };
 
 }  // namespace bridge

@@ -282,7 +282,7 @@ Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::ListAll(CallContex
                           "the sandbox's processes have more than 8 MiB of arguments");
     }
   }
-  if (!outcome || *outcome != Outcome(ExitCode{0})) {
+  if (!outcome || *outcome != Outcome(ExitCode{0}) || batch.lossy) {
     co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                         "the list of the sandbox's processes broke off");
   }

@@ -136,6 +136,11 @@ TEST(CommandStatus, ReadsRecordedRecords) {
   status = ParseCommandStatus(R"({"running":false})");
   EXPECT_TRUE(std::holds_alternative<Lost>(OutcomeOfStatus(*status)));
   EXPECT_TRUE(std::get<Lost>(OutcomeOfStatus({.running = true})).maybe_running);
+  // Beyond what an exit status can be; 2^32 was exit 0.
+  for (const char* code : {"256", "4294967296", "18446744073709551615"}) {
+    status = ParseCommandStatus(std::string(R"({"running":false,"exit_code":)") + code + "}");
+    EXPECT_TRUE(std::holds_alternative<Lost>(OutcomeOfStatus(*status))) << code;
+  }
   for (const char* bad : {"", "[]", "{}", R"({"running":"yes"})", "<html>"}) {
     EXPECT_EQ(ReasonOf(ParseCommandStatus(bad).status()),
               ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL);

@@ -99,7 +99,14 @@ TEST(ExecJson, Exited) {
   EXPECT_EQ(exited->outcome, Outcome(CancelledEnd{true, Signalled{9}}));
   exited = ParseExecExited(R"({"kind":"signalled","signal":9,"timed_out":true,"ran_ms":500})");
   EXPECT_EQ(exited->outcome, Outcome(TimedOut{absl::Milliseconds(500)}));
-  for (const char* bad : {"", "{}", R"({"kind":"exited"})", R"({"kind":"vanished","code":1})"}) {
+  // Nothing of these is an end; most of them were exit 0.
+  for (const char* bad :
+       {"", "{}", R"({"kind":"exited"})", R"({"kind":"vanished","code":1})",
+        R"({"kind":"exited","code":null})", R"({"kind":"exited","code":"1"})",
+        R"({"kind":"exited","code":1.0})", R"({"kind":"exited","code":256})",
+        R"({"kind":"exited","code":-1})", R"({"kind":"exited","code":4294967296})",
+        R"({"kind":"exited","code":18446744073709551615})", R"({"kind":"signalled"})",
+        R"({"kind":"signalled","signal":0})", R"({"kind":"signalled","signal":65})"}) {
     EXPECT_EQ(ReasonOf(ParseExecExited(bad).status()), R::ERROR_REASON_UPSTREAM_PROTOCOL) << bad;
   }
 }

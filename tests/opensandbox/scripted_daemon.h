@@ -32,6 +32,26 @@ inline std::string Json(int status, std::string_view body) {
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 
+// Our own daemon's answer to the start of an exec, or to a resume, begins so.
+inline constexpr char kFramesHead[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.sandbox.frames.v1\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n";
+
+// Reads such a request (POST /v1/exec, GET /v1/exec/{id}/output) and answers the text of the
+// STARTED frame that is due.
+inline std::string ReadExecRequest(RawConnection& peer) {
+  const std::string head = peer.ReadHead();
+  const size_t length = head.find("Content-Length: ");
+  const std::string text = length == std::string::npos
+                               ? head
+                               : peer.Read(static_cast<size_t>(atoi(head.c_str() + length + 16)));
+  const std::string before = length == std::string::npos ? "/v1/exec/" : "\"exec_id\":\"";
+  const size_t at = text.find(before);
+  if (at == std::string::npos) return "{}";
+  const size_t id = at + before.size();
+  return R"({"pid":7,"exec_id":")" + text.substr(id, text.find_first_of("\"/", id) - id) + "\"}";
+}
+
 // A stock daemon with a writable directory, whose POST /command is the test's. Every other route
 // has the answer that the test gave it, else 404.
 class ScriptedDaemon {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What cannot be delivered is said to be missing, on every daemon; and what was not there is not
+// made up.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "bridge/base/error.h"
+#include "bridge/opensandbox/exec_frames.h"
+#include "bridge/opensandbox/exec_own.h"
+#include "tests/fakes/execd_process.h"
+#include "tests/opensandbox/exec_fixture.h"
+#include "tests/opensandbox/scripted_daemon.h"
+
+namespace bridge {
+namespace {
+
+using R = ErrorReason;
+
+class ExecLoss : public ::testing::TestWithParam<Way> {
+ protected:
+  ExecLoss() : execd(GetParam().flags), bench(execd.url()) {}
+  bool own() const { return std::string(GetParam().name) == "own"; }
+
+  ExecdProcess execd;
+  ExecBench bench;
+};
+
+INSTANTIATE_TEST_SUITE_P(Daemons, ExecLoss, EveryDaemon(), WayName);
+
+// A script that clears /tmp takes what it printed along; that it had printed nothing was the news.
+TEST_P(ExecLoss, OutputThatTheCommandRemovedIsMissing) {
+  const ExecResult result = bench.Run(
+      {.shell = "echo hello; d=$(readlink /proc/$$/fd/1); [ ! -f \"$d\" ] || rm -r \"${d%/*}\""});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
+  // Nobody can tell afterwards whether what was fetched in time was all.
+  EXPECT_EQ(result.last.lossy, !own());
+  EXPECT_TRUE(result.out == "hello\n" || (result.out.empty() && !own())) << result.out;
+}
+
+TEST_P(ExecLoss, ACommandWithoutOutputHasLostNone) {
+  EXPECT_FALSE(bench.Run({.argv = {"true"}}).last.lossy);
+  EXPECT_FALSE(bench.Run({.shell = "kill -9 $$"}).last.lossy);
+}
+
+// Bytes that were never printed were counted as produced.
+TEST_P(ExecLoss, AnAttachAheadOfTheOutputIsRefusedAndTouchesNothing) {
+  const std::string id = bench.StartAndDrop(
+      {.shell = "printf abc; exec sleep 600", .detach_on_disconnect = true}, "abc");
+  ASSERT_NE(id, "");
+  for (const auto& [out, err] : {std::pair<int64_t, int64_t>{4, 0}, {0, 1}}) {
+    const absl::Status status = RunTask(bench.loop, [&]() -> Task<absl::Status> {
+      auto exec = co_await bench.client.Attach(bench.context, bench.box, id, out, err,
+                                               /*kill_on_drop=*/true, absl::Seconds(1));
+      if (!exec.ok()) co_return exec.status();
+      ExecBatch batch;
+      absl::Status next = absl::OkStatus();
+      while (next.ok() && !batch.drained) next = co_await (*exec)->Next(&batch, absl::Seconds(1));
+      co_return next;
+    });
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    bench.Settle();
+    const auto info = bench.Get(id);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_TRUE(info->running);
+  }
+  EXPECT_TRUE(bench.Signal(id, 9).ok());
+}
+
+// Our own daemon's stream, frame by frame.
+ExecResult RunFrames(const std::string& frames) {
+  RawServer daemon([&frames](RawConnection& peer) {
+    const std::string started = ReadExecRequest(peer);
+    peer.Write(kFramesHead + Chunk(EncodeExecFrame(ExecFrame::kStarted, 0, started) + frames) +
+               "0\r\n\r\n");
+  });
+  ExecBench bench(daemon.Url(""));
+  bench.directory.daemon()->probed = std::make_shared<DaemonCapabilities>();
+  bench.directory.daemon()->probed->exec = true;
+  return bench.Run({.shell = "x", .detach_on_disconnect = true});
+}
+
+std::string Ended(const std::string& totals) {
+  return EncodeExecFrame(ExecFrame::kExited, 0, R"({"kind":"exited","code":0})") +
+         EncodeExecFrame(ExecFrame::kDrained, 0, totals);
+}
+
+TEST(OwnExecLoss, TotalsBeyondWhatCameAreALoss) {
+  const std::string output = EncodeExecFrame(ExecFrame::kStdout, 0, "abc");
+  EXPECT_FALSE(RunFrames(output + Ended(R"({"stdout_bytes":3,"stderr_bytes":0})")).last.lossy);
+  for (const char* totals :
+       {R"({"stdout_bytes":4,"stderr_bytes":0})", R"({"stdout_bytes":3,"stderr_bytes":1})", "{}"}) {
+    const ExecResult result = RunFrames(output + Ended(totals));
+    EXPECT_EQ(result.out, "abc");
+    EXPECT_TRUE(result.last.lossy) << totals;
+  }
+}
+
+// Was a call that went well, without an outcome; and one that was resumed for ever.
+TEST(OwnExecLoss, AnExecWithoutAnOutcomeIsLost) {
+  const std::string drained =
+      EncodeExecFrame(ExecFrame::kDrained, 0, R"({"stdout_bytes":0,"stderr_bytes":0})");
+  const std::string leap = EncodeExecFrame(ExecFrame::kStdout, 5, "abc");
+  for (const std::string& frames : {drained, leap}) {
+    const ExecResult result = RunFrames(frames);
+    ASSERT_TRUE(result.outcome.has_value());
+    EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
+    EXPECT_TRUE(result.last.lossy);
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace bridge
