@@ -83,6 +83,14 @@ std::string QueryEscape(std::string_view text) {
   return out;
 }
 
+bool IsTransportFailure(const absl::Status& status) {
+  const auto metadata = MetadataOf(status);
+  if (!metadata.contains("host") || metadata.contains("upstream_status")) return false;
+  const ErrorReason reason = ReasonOf(status);
+  return reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
+         reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
+}
+
 HttpRequest DaemonClient::Request(const CallContext& context, const Daemon& daemon,
                                   std::string_view method, std::string_view target,
                                   absl::Duration limit) const {
@@ -114,6 +122,13 @@ Task<absl::StatusOr<HttpResponse>> DaemonClient::Fetch(CallContext context,
     co_return response;
   }
   co_return co_await directory_.Explain(std::move(context), daemon->sandbox_id, response.status());
+}
+
+Task<absl::Status> DaemonClient::Explained(CallContext context, std::shared_ptr<Daemon> daemon,
+                                           absl::Status status) {
+  const bool cancelled = co_await Cancelled();
+  if (cancelled || !IsTransportFailure(status)) co_return status;
+  co_return co_await directory_.Explain(std::move(context), daemon->sandbox_id, std::move(status));
 }
 
 Task<absl::Status> DaemonClient::ExpectDaemons(CallContext context, std::shared_ptr<Daemon> daemon,

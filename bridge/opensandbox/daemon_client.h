@@ -21,6 +21,9 @@ namespace bridge {
 // A query parameter's value, percent-encoded but for what is unreserved. Any bytes.
 std::string QueryEscape(std::string_view text);
 
+// The exchange failed, rather than the daemon: nobody answered, and nobody has looked why.
+bool IsTransportFailure(const absl::Status& status);
+
 class DaemonClient {
  public:
   // Both outlive this.
@@ -41,6 +44,11 @@ class DaemonClient {
   // (see SandboxDirectory::Explain).
   Task<absl::StatusOr<HttpResponse>> Fetch(CallContext context, std::shared_ptr<Daemon> daemon,
                                            HttpRequest request, size_t max_body_bytes);
+
+  // A failure of a transfer, which is nobody's answer, explained in the same way. Any other status
+  // as it is, OK too.
+  Task<absl::Status> Explained(CallContext context, std::shared_ptr<Daemon> daemon,
+                               absl::Status status);
 
   // OK when an answer is the daemon's own. The OpenSandbox server's proxy also answers itself, with
   // codes that no daemon has: the sandbox ended, or its daemon cannot be reached; then the failure

@@ -33,14 +33,6 @@ absl::Status Unsupported(std::string_view feature, std::string_view why) {
                    {.metadata = {{"feature", std::string(feature)}}});
 }
 
-// The exchange failed, rather than the daemon: its cause is worth a look at the sandbox's record.
-bool IsTransportFailure(const absl::Status& status) {
-  if (MetadataOf(status).contains("upstream_status")) return false;  // somebody answered
-  const ErrorReason reason = ReasonOf(status);
-  return reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE ||
-         reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT;
-}
-
 // The request never reached anybody, because what was remembered of the sandbox is no longer true.
 bool NeverArrived(const absl::Status& status) {
   return !status.ok() && MetadataOf(status)["phase"] == "connect";
@@ -146,10 +138,8 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartOn(SandboxHandle sa
   auto exec = std::make_unique<OwnExec>(sandbox, spec, heartbeat);
   absl::Status status = co_await exec->Begin();
   if (status.ok()) co_return std::unique_ptr<Exec>(std::move(exec));
-  const bool cancelled = co_await Cancelled();
-  if (cancelled || !IsTransportFailure(status) || NeverArrived(status)) co_return status;
-  co_return co_await client_.directory().Explain(sandbox.context, sandbox.daemon->sandbox_id,
-                                                 status);
+  if (NeverArrived(status)) co_return status;
+  co_return co_await client_.Explained(sandbox.context, sandbox.daemon, std::move(status));
 }
 
 Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(SandboxHandle sandbox,
@@ -203,13 +193,11 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::StartStock(SandboxHandle
 
   starting.command =
       std::make_unique<RemoteCommand>(client_, sandbox.context, sandbox.daemon, request);
-  const absl::Status status = co_await starting.command->AwaitId();
+  absl::Status status = co_await starting.command->AwaitId();
+  starting.never_arrived = NeverArrived(status);
+  if (starting.never_arrived) co_return status;
   if (!status.ok()) {
-    const bool cancelled = co_await Cancelled();
-    starting.never_arrived = NeverArrived(status);
-    if (cancelled || starting.never_arrived || !IsTransportFailure(status)) co_return status;
-    co_return co_await client_.directory().Explain(sandbox.context, sandbox.daemon->sandbox_id,
-                                                   status);
+    co_return co_await client_.Explained(sandbox.context, sandbox.daemon, std::move(status));
   }
   id.command_id = starting.command->id();
   starting.handed_on = true;

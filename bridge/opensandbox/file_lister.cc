@@ -41,9 +41,12 @@ RouteFileLister::RouteFileLister(SandboxHandle sandbox, const std::string& path,
       transfer_(sandbox_.client.http(), ListRequest(sandbox_, path, depth)) {}
 
 Task<absl::Status> RouteFileLister::Begin() {
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
-  if (head.status == 200) co_return absl::OkStatus();
-  HttpResponse response{head.status, std::move(head.headers), {}};
+  absl::StatusOr<HttpHead> head = co_await transfer_.Head();
+  if (!head.ok()) {
+    co_return co_await sandbox_.client.Explained(sandbox_.context, sandbox_.daemon, head.status());
+  }
+  if (head->status == 200) co_return absl::OkStatus();
+  HttpResponse response{head->status, std::move(head->headers), {}};
   absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
   // Go's own answer is a line of text, the daemon's an object.
@@ -73,7 +76,8 @@ Task<absl::StatusOr<std::vector<FileInfo>>> RouteFileLister::Next(size_t max_ent
       splitter_.Feed(chunk_);
       continue;
     }
-    CO_RETURN_IF_ERROR(transfer_.result());
+    CO_RETURN_IF_ERROR(
+        co_await sandbox_.client.Explained(sandbox_.context, sandbox_.daemon, transfer_.result()));
     ended_ = true;
   }
   if (entries.empty()) CO_RETURN_IF_ERROR(splitter_.Finish());

@@ -48,7 +48,7 @@ Task<absl::Status> FileReader::BeginOwn(std::string path, int64_t offset,
   if (offset > 0) target += "&offset=" + std::to_string(offset);
   if (length) target += "&length=" + std::to_string(*length);
   StartTransfer(target, length.value_or(kChunkBytes));
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_->Head());
+  CO_ASSIGN_OR_RETURN(HttpHead head, co_await AwaitHead());
   if (head.status != 200) {
     const HttpResponse answer = co_await ErrorAnswer(std::move(head));
     co_return OwnReadError(answer);
@@ -123,9 +123,20 @@ void FileReader::StartTransfer(const std::string& target, int64_t expected) {
 
 Task<absl::Status> FileReader::BeginStock() {
   StartTransfer("/files/download?path=" + QueryEscape(place_), *left_);
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_->Head());
+  CO_ASSIGN_OR_RETURN(HttpHead head, co_await AwaitHead());
   if (head.status == 206 || (head.status == 200 && offset_ == 0)) co_return absl::OkStatus();
   co_return co_await FailureOf(std::move(head));
+}
+
+Task<absl::StatusOr<HttpHead>> FileReader::AwaitHead() {
+  absl::StatusOr<HttpHead> head = co_await transfer_->Head();
+  if (head.ok()) co_return head;
+  co_return co_await Explained(head.status());
+}
+
+Task<absl::Status> FileReader::Explained(absl::Status failure) {
+  co_return co_await sandbox_.client.Explained(sandbox_.context, sandbox_.daemon,
+                                               std::move(failure));
 }
 
 Task<HttpResponse> FileReader::ErrorAnswer(HttpHead head) {
@@ -147,9 +158,11 @@ Task<absl::Status> FileReader::FailureOf(HttpHead head) {
 
 // Daemons end the connection when a file has fewer bytes than they promised.
 Task<absl::Status> FileReader::CutShort(absl::Status status) {
-  if (ReasonOf(status) != ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE) co_return status;
-  const absl::StatusOr<FileInfo> now = co_await StatFile(sandbox_, place_, /*follow=*/true);
-  co_return now.ok() && now->size < info_.size ? Shrunk() : status;
+  if (ReasonOf(status) == ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE) {
+    const absl::StatusOr<FileInfo> now = co_await StatFile(sandbox_, place_, /*follow=*/true);
+    if (now.ok() && now->size < info_.size) co_return Shrunk();
+  }
+  co_return co_await Explained(std::move(status));
 }
 
 }  // namespace bridge

@@ -49,6 +49,8 @@ class FileReader {
   void StartTransfer(const std::string& target, int64_t expected);
   Task<HttpResponse> ErrorAnswer(HttpHead head);
   Task<absl::Status> FailureOf(HttpHead head);
+  Task<absl::StatusOr<HttpHead>> AwaitHead();
+  Task<absl::Status> Explained(absl::Status failure);
   Task<absl::Status> CutShort(absl::Status status);
 
   SandboxHandle sandbox_;

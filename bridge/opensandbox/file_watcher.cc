@@ -109,9 +109,12 @@ FileWatcher::FileWatcher(SandboxHandle sandbox, const std::string& path, bool re
       transfer_(sandbox_.client.http(), WatchRequest(sandbox_, path, recursive, keepalive)) {}
 
 Task<absl::Status> FileWatcher::Begin() {
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
-  if (head.status == 200) co_return absl::OkStatus();
-  HttpResponse response{head.status, std::move(head.headers), {}};
+  absl::StatusOr<HttpHead> head = co_await transfer_.Head();
+  if (!head.ok()) {
+    co_return co_await sandbox_.client.Explained(sandbox_.context, sandbox_.daemon, head.status());
+  }
+  if (head->status == 200) co_return absl::OkStatus();
+  HttpResponse response{head->status, std::move(head->headers), {}};
   absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
   co_return OwnFileError(response, "watch a directory");
@@ -123,7 +126,8 @@ Task<absl::StatusOr<std::vector<FileChange>>> FileWatcher::Next() {
     CO_RETURN_IF_ERROR(end_);
     const bool more = co_await transfer_.Read(&chunk_);
     if (!more) {
-      CO_RETURN_IF_ERROR(transfer_.result());
+      CO_RETURN_IF_ERROR(co_await sandbox_.client.Explained(sandbox_.context, sandbox_.daemon,
+                                                            transfer_.result()));
       co_return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
                           "the sandbox's daemon ended the watch; watch again and list again");
     }

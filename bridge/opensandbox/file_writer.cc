@@ -69,6 +69,21 @@ HttpRequest StockRequest(const SandboxHandle& sandbox, const FileWrite& write,
   return request;
 }
 
+// The daemon's answer to an upload; not OK when there is none, with the reason why.
+Task<absl::StatusOr<HttpResponse>> AwaitAnswer(const SandboxHandle& sandbox, Transfer& transfer) {
+  absl::StatusOr<HttpHead> head = co_await transfer.Head();
+  absl::Status failure = head.status();
+  HttpResponse response;
+  if (head.ok()) {
+    response = {head->status, std::move(head->headers), {}};
+    absl::StatusOr<std::string> body = co_await transfer.ReadAll(kMaxAnswer);
+    failure = body.status();
+    if (body.ok()) response.body = *std::move(body);
+  }
+  if (failure.ok()) co_return response;
+  co_return co_await sandbox.client.Explained(sandbox.context, sandbox.daemon, std::move(failure));
+}
+
 }  // namespace
 
 absl::Status DigestMismatch() {
@@ -99,9 +114,7 @@ Task<absl::Status> OwnFileWriter::Send(std::string_view bytes) {
 
 // The daemon answered before it had everything, or is gone.
 Task<absl::Status> OwnFileWriter::Refusal() {
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
-  HttpResponse response{head.status, std::move(head.headers), {}};
-  CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
+  CO_ASSIGN_OR_RETURN(HttpResponse response, co_await AwaitAnswer(sandbox_, transfer_));
   if (response.status == 200) {
     co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                         "the sandbox's daemon called a write done before its end");
@@ -111,9 +124,7 @@ Task<absl::Status> OwnFileWriter::Refusal() {
 
 Task<absl::StatusOr<FileWritten>> OwnFileWriter::Finish() {
   transfer_.CloseSend();
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
-  HttpResponse response{head.status, std::move(head.headers), {}};
-  CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
+  CO_ASSIGN_OR_RETURN(HttpResponse response, co_await AwaitAnswer(sandbox_, transfer_));
   if (response.status != 200)
     co_return WithoutDirectory(OwnFileError(response, "write a file"), "write a file");
   co_return ParseFileWritten(response.body, write_.path);
@@ -153,9 +164,7 @@ Task<absl::Status> StockFileWriter::SendAll(std::string_view bytes) {
 }
 
 Task<absl::Status> StockFileWriter::UploadResult() {
-  CO_ASSIGN_OR_RETURN(HttpHead head, co_await transfer_.Head());
-  HttpResponse response{head.status, std::move(head.headers), {}};
-  CO_ASSIGN_OR_RETURN(response.body, co_await transfer_.ReadAll(kMaxAnswer));
+  CO_ASSIGN_OR_RETURN(HttpResponse response, co_await AwaitAnswer(sandbox_, transfer_));
   if (response.status == 200) co_return absl::OkStatus();
   co_return FileError(response, "write a file");
 }

@@ -285,7 +285,7 @@ Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
     status = co_await client.directory().Explain(context, daemon->sandbox_id, ScriptTimeout());
     over = !SaysPaused(status);
   }
-  CO_RETURN_IF_ERROR(status);
+  CO_RETURN_IF_ERROR(co_await client.Explained(context, daemon, status));
   if (command.ended()) co_return ResultOfScript(*command.ended(), client.loop().Now() - started);
   co_return WithContext(command.broken_why(), "a script of the bridge's own was cut off");
 }
