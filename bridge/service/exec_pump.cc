@@ -108,8 +108,8 @@ Task<bool> ExecPump::SendEnd(const ExecBatch& batch) {
   auto* drained = events_[current_].mutable_drained();
   drained->set_stdout_bytes(batch.stdout_bytes);
   drained->set_stderr_bytes(batch.stderr_bytes);
-  drained->set_stdout_truncated(limit_.truncated(StreamId::kStdout));
-  drained->set_stderr_truncated(limit_.truncated(StreamId::kStderr));
+  drained->set_stdout_truncated(limit_.truncated(StreamId::kStdout, batch.stdout_bytes));
+  drained->set_stderr_truncated(limit_.truncated(StreamId::kStderr, batch.stderr_bytes));
   drained->set_lossy(batch.lossy);
   co_return co_await Send();
 }

@@ -24,7 +24,10 @@ class OutputLimit {
 
   // How many of the next `size` bytes of `stream` may be delivered.
   int64_t Take(StreamId stream, int64_t size);
-  bool truncated(StreamId stream) const { return truncated_[Index(stream)]; }
+  // Whether any of the `produced` bytes of a stream was not delivered, be it that it was skipped.
+  bool truncated(StreamId stream, int64_t produced) const {
+    return truncated_[Index(stream)] || produced > limit_;
+  }
   // Nothing more of this stream will be delivered.
   bool full(StreamId stream) const { return taken_[Index(stream)] >= limit_; }
 

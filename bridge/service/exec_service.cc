@@ -107,10 +107,8 @@ Task<absl::Status> ExecServiceImpl::HandleRun(Unary& call, Ref<v1::RunRequest> r
   response.set_exec_id((*exec)->id());
   response.set_stdout_bytes_produced(batch.stdout_bytes);
   response.set_stderr_bytes_produced(batch.stderr_bytes);
-  response.set_stdout_truncated(limit.truncated(StreamId::kStdout) ||
-                                batch.stdout_bytes > max_output);
-  response.set_stderr_truncated(limit.truncated(StreamId::kStderr) ||
-                                batch.stderr_bytes > max_output);
+  response.set_stdout_truncated(limit.truncated(StreamId::kStdout, batch.stdout_bytes));
+  response.set_stderr_truncated(limit.truncated(StreamId::kStderr, batch.stderr_bytes));
   response.set_fidelity(FidelityToProto((*exec)->fidelity()));
   response.set_lossy(batch.lossy);
   co_return absl::OkStatus();
