@@ -110,6 +110,7 @@ Task<bool> RemoteCommand::ReadMore() {
   TakeEvents();
   if (ended_) co_return false;
   absl::Status why = transfer_.result();
+  if (why.ok() && broken()) co_return false;
   if (!id_.empty()) {
     why = MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
                     "the event stream ended before an exit status");
@@ -117,7 +118,7 @@ Task<bool> RemoteCommand::ReadMore() {
     why = MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                     "the sandbox's daemon answered a command without an event");
   }
-  Break(std::move(why));
+  broken_why_ = std::move(why);  // half an event at a cut is no fault of its own
   co_return false;
 }
 

@@ -174,6 +174,19 @@ TEST(RemoteCommand, WhatFollowsAFailureIsNotRead) {
   EXPECT_EQ(MetadataOf(status)["upstream_code"], "RUNTIME_ERROR");
 }
 
+// Half an event is no fault of a daemon whose stream was cut in it.
+TEST(RemoteCommand, ACutInsideAnEventIsACut) {
+  for (const std::string& begin : {std::string(), Chunk(kInit)}) {
+    ScriptedDaemon daemon(
+        [&begin](RawConnection& peer) { peer.Write(kHead + begin + Chunk("{\"type\":\"stdo")); });
+    ExecBench bench(daemon.url());
+    const absl::StatusOr<int> code = RunTask(bench.loop, [&] {
+      return RunScript(bench.daemon, CallContext(), bench.directory.daemon(), "true", nullptr);
+    });
+    EXPECT_EQ(code.status().code(), absl::StatusCode::kUnavailable) << code.status();
+  }
+}
+
 // Was CANCELLED, though nobody had cancelled anything.
 TEST(RemoteCommand, SilenceBeforeTheIdIsToldAsWhatItIs) {
   FakeClock clock;
