@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -95,7 +97,11 @@ std::string MustCreate(const std::shared_ptr<grpc::Channel>& channel) {
 }
 
 int Soak() {
-  auto local = local::LocalOpenSandbox::Start({});
+  // As `bazel run` starts it: in the folder of what it needs (see BridgeProcess, too).
+  local::LocalOptions options;
+  options.execd = std::filesystem::absolute("bridge/local/execd/execd");
+  options.bootstrap = std::filesystem::absolute("bridge/local/runtime/bootstrap");
+  auto local = local::LocalOpenSandbox::Start(std::move(options));
   if (!local.ok()) {
     std::fprintf(stderr, "soak: %s\n", std::string(local.status().message()).c_str());
     return 1;

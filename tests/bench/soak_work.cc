@@ -2,16 +2,20 @@
 #include "tests/bench/soak_work.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "sandbox/bridge/v1/exec.grpc.pb.h"
 #include "sandbox/bridge/v1/files.grpc.pb.h"
 #include "sandbox/bridge/v1/processes.grpc.pb.h"
 #include "sandbox/bridge/v1/sandboxes.grpc.pb.h"
+#include "tests/fakes/execd_process.h"
 #include "tests/integration/exec_storm.h"
 
 namespace bridge::bench {
@@ -125,9 +129,18 @@ std::string Terminal(const Channel& channel, const std::string& id) {
 
 std::string Cuts(const Channel& channel, const std::string& id) {
   static uint32_t seed = 0;
+  const std::string token = "6000." + std::to_string(getpid());  // of our commands alone
   const auto storm =
-      testing::CutExecs(channel, id, "echo up; exec sleep 6000", 50, 25, 150, ++seed);
-  return storm.refused == 0 ? "" : storm.first_refusal;
+      testing::CutExecs(channel, id, "echo up; exec sleep " + token, 50, 25, 150, ++seed);
+  if (storm.refused != 0) return storm.first_refusal;
+  // The kills come after the answer. Without this wait, rounds that are quicker than the kills
+  // would fill the daemon; and a command that stays is what is looked for.
+  const absl::Time until = absl::Now() + absl::Seconds(60);
+  while (!testing::ProcessesWith(token).empty()) {
+    if (absl::Now() > until) return "commands are left a minute after their streams were cut";
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  return "";
 }
 
 std::string Lifecycle(const Channel& channel) {
