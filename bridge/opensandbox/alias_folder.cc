@@ -34,6 +34,7 @@ AliasFolder::~AliasFolder() {
 }
 
 Task<absl::Status> AliasFolder::Make(std::string script, std::string what) {
+  CO_RETURN_IF_ERROR(sandbox_.capabilities->unprobed);
   if (sandbox_.capabilities->scratch.empty()) {
     co_return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
                         "to " + what +

@@ -99,8 +99,10 @@ Task<absl::StatusOr<std::shared_ptr<DaemonCapabilities>>> ProbeDaemon(
   std::vector<std::string> lines;
   absl::StatusOr<int> code = co_await RunScript(client, context, daemon, kProbeScript, &lines);
   const ErrorReason reason = ReasonOf(code.status());
-  if (found->own() && (reason == ErrorReason::ERROR_REASON_UPSTREAM_FAILED ||
-                       reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT)) {
+  const bool busy = reason == ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT ||
+                    reason == ErrorReason::ERROR_REASON_QUOTA_EXCEEDED;
+  if (busy) found->unprobed = code.status();
+  if (found->own() && (busy || reason == ErrorReason::ERROR_REASON_UPSTREAM_FAILED)) {
     // No shell, or no place for files (an image of one static program), or too busy for one. What
     // our daemon does itself works all the same. Not kept: the next call looks again.
     co_return found;

@@ -31,6 +31,8 @@ struct DaemonCapabilities {
   bool watch = false;            // GET /v1/watch
   bool own() const { return exec; }
 
+  // OK, unless the sandbox was too busy to be asked for what follows: it says nothing then.
+  absl::Status unprobed = absl::OkStatus();
   // Stock daemons: a directory in which the daemon's user can make private folders. Empty: none, so
   // that exact output cannot be had (a read-only file system).
   std::string scratch = {};

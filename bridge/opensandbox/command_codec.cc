@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
 namespace {
@@ -140,6 +141,7 @@ SpawnFailed SpawnFailureOf(std::string_view text) {
   if (Contains(text, "operation not permitted")) {
     return {Kind::kBadUser, "the user or group cannot be assumed"};
   }
+  if (SaysNoRoom(text)) return {Kind::kNoRoom, "the sandbox has no room for another process"};
   if (Contains(text, "permission denied")) return {Kind::kNotExecutable, "permission denied"};
   const size_t colon = text.rfind(": ");
   std::string_view cause = colon == std::string_view::npos ? text : text.substr(colon + 2);

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/daemon_client.h"
+#include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
 namespace {
@@ -104,6 +105,7 @@ std::string_view WordsFor(SpawnFailed::Kind kind) {
       return "the working directory cannot be entered";
     case SpawnFailed::Kind::kBadUser:
       return "the user or group cannot be assumed";
+    case SpawnFailed::Kind::kNoRoom:
     case SpawnFailed::Kind::kOther:
       break;
   }
@@ -254,8 +256,7 @@ ExecRefusal ParseExecRefusal(const HttpResponse& response) {
                 "the sandbox's daemon refused the request's content");
   }
   if (code == "TOO_MANY") {
-    return fail(ErrorReason::ERROR_REASON_QUOTA_EXCEEDED,
-                "the sandbox's daemon runs as many commands as it can");
+    return fail(ErrorReason::ERROR_REASON_QUOTA_EXCEEDED, std::string(NoRoomError().message()));
   }
   if (code == "PERMISSION_DENIED") {
     return fail(ErrorReason::ERROR_REASON_PERMISSION_DENIED, "the sandbox does not permit this");

@@ -58,7 +58,15 @@ struct CancelledEnd {
   bool operator==(const CancelledEnd&) const = default;
 };
 struct SpawnFailed {
-  enum class Kind { kNotFound, kNotExecutable, kArgumentsTooLong, kBadCwd, kBadUser, kOther };
+  enum class Kind {
+    kNotFound,
+    kNotExecutable,
+    kArgumentsTooLong,
+    kBadCwd,
+    kBadUser,
+    kNoRoom,
+    kOther
+  };
   Kind kind = Kind::kOther;
   std::string message = {};
   bool operator==(const SpawnFailed&) const = default;

@@ -7,6 +7,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/endpoint.h"
+#include "bridge/opensandbox/no_room.h"
 #include "bridge/opensandbox/process_script.h"
 #include "bridge/opensandbox/process_state.h"
 #include "bridge/opensandbox/remote_command.h"
@@ -287,6 +288,7 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
                                                            : Outcome(ExitCode{frame.exit_code}));
       return absl::OkStatus();
     case PtyFrame::Kind::kError:
+      if (frame.no_room) return NoRoomError();
       return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                        "the sandbox's daemon failed to run the process",
                        {.metadata = {{"upstream_code", frame.code}}});

@@ -115,6 +115,13 @@ std::vector<std::string> Arguments(std::string_view bytes) {
   return arguments;
 }
 
+// Where the bridge keeps what it knows of a process. Errors: the sandbox was too busy to tell where
+// its folders are.
+absl::StatusOr<std::string> FolderOf(const SandboxHandle& sandbox, const ProcessKey& key) {
+  RETURN_IF_ERROR(sandbox.capabilities->unprobed);
+  return ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+}
+
 }  // namespace
 
 Task<absl::StatusOr<SandboxHandle>> ProcessClient::Find(CallContext context, SandboxTarget target) {
@@ -131,6 +138,7 @@ Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext co
                                                                   ProcessSpec spec,
                                                                   bool on_attach) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
+  CO_RETURN_IF_ERROR(sandbox.capabilities->unprobed);
   if (!sandbox.capabilities->bash) co_return Unsupported("processes need bash in the image");
   if (sandbox.capabilities->scratch.empty()) {
     co_return Unsupported("processes need a writable directory in the sandbox");
@@ -187,7 +195,7 @@ Task<absl::StatusOr<std::unique_ptr<ProcessAttachment>>> ProcessClient::Attach(
     CallContext context, SandboxTarget target, std::string process_id, AttachOptions options) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  CO_ASSIGN_OR_RETURN(const std::string folder, FolderOf(sandbox, key));
   auto attachment = std::make_unique<ProcessAttachment>(std::move(sandbox), std::move(key), folder);
   CO_RETURN_IF_ERROR(co_await attachment->Open(options));
   co_return attachment;
@@ -197,7 +205,7 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
                                                      std::string process_id) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  CO_ASSIGN_OR_RETURN(const std::string folder, FolderOf(sandbox, key));
   // How many markers are among the daemon's bytes is known if none was printed while we asked.
   PtyState state;
   std::vector<std::string> lines;
@@ -230,6 +238,7 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
 Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext context,
                                                                    SandboxTarget target, bool all) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(context, target));
+  CO_RETURN_IF_ERROR(sandbox.capabilities->unprobed);
   std::vector<std::string> lines;
   CO_ASSIGN_OR_RETURN(int code,
                       co_await RunScript(client_, sandbox.context, sandbox.daemon,
@@ -323,7 +332,7 @@ Task<absl::Status> ProcessClient::Signal(CallContext context, SandboxTarget targ
                                          std::string process_id, ProcessSignal signal) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  const std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  CO_ASSIGN_OR_RETURN(const std::string folder, FolderOf(sandbox, key));
   CO_ASSIGN_OR_RETURN(
       int code,
       co_await RunScript(client_, sandbox.context, sandbox.daemon,
@@ -344,7 +353,7 @@ Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTar
                                                  std::string process_id) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  std::string folder = ProcessFolder(sandbox.capabilities->scratch, key.nonce);
+  CO_ASSIGN_OR_RETURN(std::string folder, FolderOf(sandbox, key));
   co_return co_await Forget(std::move(sandbox), std::move(key), std::move(folder));
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
 namespace {
@@ -33,6 +34,7 @@ absl::StatusOr<PtyFrame> ParseText(const std::string& text) {
   } else if (type == "error") {
     frame.kind = PtyFrame::Kind::kError;
     frame.code = Text(object, "code").substr(0, 64);
+    frame.no_room = SaysNoRoom(Text(object, "error"));
   } else if (type == "exit") {
     const auto code = object.find("exit_code");
     if (code == object.end() || !code->is_number_integer()) return Malformed();

@@ -25,6 +25,7 @@ struct PtyFrame {
   std::string data = {};                // kOutput, kReplay
   int exit_code = 0;                    // kExit; -1: a signal
   std::string code = {};                // kError: "START_FAILED"
+  bool no_room = false;                 // kError: see no_room.h
 };
 
 // Errors: UPSTREAM_PROTOCOL. Takes the message's memory.

@@ -6,6 +6,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/exec_status.h"
+#include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
 namespace {
@@ -260,6 +261,10 @@ absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration ran_for)
     return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                      "a script of the bridge's own was killed in the sandbox before it was done; "
                      "the sandbox may have too little memory");
+  }
+  const auto* failed = std::get_if<SpawnFailed>(&ended);
+  if (failed != nullptr && failed->kind == SpawnFailed::Kind::kNoRoom) {
+    return NoRoomError();
   }
   return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                    "a script of the bridge's own could not be run in the sandbox");

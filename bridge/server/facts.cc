@@ -97,6 +97,10 @@ void AddUnknownOfSandbox(std::vector<v1::Capability>* rows) {
 }
 
 v1::Capability ProcessesOf(const DaemonCapabilities& daemon) {
+  if (!daemon.unprobed.ok()) {
+    return Row("processes", v1::Capability::LEVEL_UNSPECIFIED,
+               "the sandbox is too busy to be asked; ask again");
+  }
   if (!daemon.bash) {
     return Row("processes", v1::Capability::LEVEL_NONE, "processes need bash in the image");
   }

@@ -63,6 +63,7 @@ v1::Outcome::SpawnFailed::Kind SpawnKindToProto(SpawnFailed::Kind kind) {
       return v1::Outcome::SpawnFailed::KIND_BAD_CWD;
     case SpawnFailed::Kind::kBadUser:
       return v1::Outcome::SpawnFailed::KIND_BAD_USER;
+    case SpawnFailed::Kind::kNoRoom:
     case SpawnFailed::Kind::kOther:
       break;
   }

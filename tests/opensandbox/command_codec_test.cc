@@ -108,6 +108,8 @@ TEST(OutcomeOfError, FailedStarts) {
     return failed != nullptr ? failed->kind : Kind::kBadUser;
   };
   EXPECT_EQ(kind("fork/exec /usr/bin/bash: argument list too long"), Kind::kArgumentsTooLong);
+  EXPECT_EQ(kind("fork/exec /usr/bin/bash: resource temporarily unavailable"), Kind::kNoRoom);
+  EXPECT_EQ(kind("fork/exec /usr/bin/bash: cannot allocate memory"), Kind::kNoRoom);
   EXPECT_EQ(kind("exec: \"nosuch\": executable file not found in $PATH"), Kind::kNotFound);
   EXPECT_EQ(kind("fork/exec /nope: no such file or directory"), Kind::kNotFound);
   EXPECT_EQ(kind("chdir /x: no such file or directory"), Kind::kBadCwd);
