@@ -57,10 +57,11 @@ struct Report {
   int error;
 };
 
-[[noreturn]] void FailInChild(const Prepared& p, Step step) {
+// Tells the parent and gives the status to end with.
+int FailInChild(const Prepared& p, Step step) {
   const Report report = {static_cast<int>(step), errno};
   (void)!write(p.report_fd, &report, sizeof(report));
-  _exit(127);
+  return 127;
 }
 
 // By system call: the C library keeps two signals to itself, which may have been ignored before
@@ -88,31 +89,34 @@ bool AssumeIdentity(const Identity& identity) {
          syscall(SYS_setresuid, identity.uid, identity.uid, identity.uid) == 0;
 }
 
+// What it returns is the child's exit status. It never leaves otherwise (_exit), which a sanitizer
+// would take for the end of this thread, whose memory it shares.
 int RunChild(void* prepared) {
   const Prepared& p = *static_cast<const Prepared*>(prepared);
   const SpawnSpec& spec = *p.spec;
   if (spec.controlling_terminal) {
-    if (setsid() < 0) FailInChild(p, Step::kTerminal);
+    if (setsid() < 0) return FailInChild(p, Step::kTerminal);
   } else if (setpgid(0, 0) != 0) {
-    FailInChild(p, Step::kTerminal);
+    return FailInChild(p, Step::kTerminal);
   }
   const int fds[3] = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd};
   for (int target = 0; target < 3; ++target) {
     if (dup2(fds[target] >= 0 ? fds[target] : p.dev_null, target) < 0) {
-      FailInChild(p, Step::kTerminal);
+      return FailInChild(p, Step::kTerminal);
     }
   }
-  if (spec.controlling_terminal && ioctl(0, TIOCSCTTY, 0) != 0) FailInChild(p, Step::kTerminal);
+  if (spec.controlling_terminal && ioctl(0, TIOCSCTTY, 0) != 0)
+    return FailInChild(p, Step::kTerminal);
   ResetSignals(spec.ignore_sigint);
-  if (spec.identity && !AssumeIdentity(*spec.identity)) FailInChild(p, Step::kIdentity);
-  if (!spec.cwd.empty() && chdir(spec.cwd.c_str()) != 0) FailInChild(p, Step::kDirectory);
+  if (spec.identity && !AssumeIdentity(*spec.identity)) return FailInChild(p, Step::kIdentity);
+  if (!spec.cwd.empty() && chdir(spec.cwd.c_str()) != 0) return FailInChild(p, Step::kDirectory);
   // After the identity: changing it clears this.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != p.parent) _exit(127);  // it died before that
+  if (getppid() != p.parent) return 127;  // it died before that
   syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &p.descriptors, nullptr);
   syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
   execve(spec.program.c_str(), p.argv.data(), p.env.data());
-  FailInChild(p, Step::kExec);
+  return FailInChild(p, Step::kExec);
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {

@@ -113,7 +113,8 @@ TEST_F(ProcessListTest, SignalsAGroup) {
   bool gone = false;
   while (!gone && absl::Now() < end) {
     gone = true;
-    for (const Json& process : List()["processes"]) {
+    const Json list = List();
+    for (const Json& process : list["processes"]) {
       gone = gone && (process["pgid"] != pid || process["state"] == "Z");
     }
   }
