@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "bridge/base/ready_thread.h"
 #include "bridge/local/execd/go_json.h"
 #include "bridge/local/execd/reply.h"
 #include "bridge/local/http/client.h"
@@ -126,13 +127,15 @@ void Copy(http::Socket& from, http::Socket& to) {
 
 // The backend has switched protocols: bytes flow both ways, whatever they mean.
 void Tunnel(Exchange& exchange, ClientExchange& backend, const http::Parser::Head& head) {
+  auto ready = ReadyThread::Make();
+  if (!ready) return BadGateway(exchange);
   std::string pending;
   http::Socket& client = exchange.Hijack(&pending);
   std::string text = "HTTP/1.1 101 Switching Protocols\r\n";
   for (const auto& [name, value] : Sorted(head.headers)) text += name + ": " + value + "\r\n";
   if (!client.Write(text + "\r\n" + backend.TakePending()).ok()) return;
   if (!backend.socket().Write(pending).ok()) return;
-  std::thread back([&] {
+  std::thread back = std::move(*ready).Run([&] {
     Copy(backend.socket(), client);
     // Whoever has got the backend's last byte has nothing more to say to it.
     if (!client.WaitPeerClosed(absl::Seconds(5))) client.Shutdown();
@@ -160,13 +163,14 @@ void SendAnswer(Exchange& exchange, ClientExchange& backend, const http::Parser:
 // connection to the backend, so that nobody waits for an answer that nobody wants.
 class Guard {
  public:
-  Guard(const Exchange& exchange, ClientExchange& backend)
-      : done_(eventfd(0, EFD_CLOEXEC)), thread_([this, &backend, fd = exchange.fd()] {
+  Guard(const Exchange& exchange, ClientExchange& backend, ReadyThread ready)
+      : done_(eventfd(0, EFD_CLOEXEC)),
+        thread_(std::move(ready).Run([this, &backend, fd = exchange.fd()] {
           pollfd fds[2] = {{fd, POLLRDHUP, 0}, {done_, POLLIN, 0}};
           while (poll(fds, 2, -1) < 0 && errno == EINTR) {
           }
           if (fds[1].revents == 0) backend.Abort();
-        }) {}
+        })) {}
   ~Guard() {
     const uint64_t one = 1;
     (void)!write(done_, &one, sizeof(one));
@@ -184,10 +188,12 @@ void Proxy(Exchange& exchange, int own_port, int real_port) {
   auto port = JsonInteger(exchange.request().param("port"));
   if (port == own_port) port = real_port;
   if (!port || *port < 1 || *port > 65535) return BadGateway(exchange);
+  auto watcher = ReadyThread::Make();
+  if (!watcher) return BadGateway(exchange);
   auto connected = ClientExchange::Connect("127.0.0.1", static_cast<int>(*port), kConnectTimeout);
   if (!connected.ok()) return BadGateway(exchange);
   ClientExchange& backend = **connected;
-  const Guard guard(exchange, backend);
+  const Guard guard(exchange, backend, *std::move(watcher));
   const bool upgrade = request.headers.HasToken("Connection", "Upgrade");
   const std::string target = ProxyTarget(request.raw_path, request.raw_query);
   if (!SendRequest(exchange, backend, target, upgrade)) return BadGateway(exchange);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "absl/time/clock.h"
+#include "bridge/base/ready_thread.h"
 #include "bridge/local/execd/environment.h"
 #include "bridge/local/execd/go_json.h"
 #include "bridge/local/execd/go_text.h"
@@ -180,6 +181,10 @@ std::string Pty::Start(const AttachOptions& options) {
   spec.ignore_sigint = options.ignore_sigint;
   const auto running = std::make_shared<Running>();
   running->terminal = options.terminal;
+  auto output = ReadyThread::Make();
+  auto error_output = ReadyThread::Make();  // of pipes
+  auto waiter = ReadyThread::Make();
+  if (!output || !error_output || !waiter) return GoPathError("fork/exec", spec.program, EAGAIN);
   const std::string failure = options.terminal ? StartOnTerminal(std::move(spec), running)
                                                : StartOnPipes(std::move(spec), running);
   if (!failure.empty()) return failure;
@@ -188,13 +193,18 @@ std::string Pty::Start(const AttachOptions& options) {
     running_ = running;
   }
   std::vector<std::thread> pumps;
-  pumps.emplace_back([this, running] { Pump(running, running->output, kStdoutTag); });
+  pumps.push_back(
+      std::move(*output).Run([this, running] { Pump(running, running->output, kStdoutTag); }));
   if (!options.terminal) {
-    pumps.emplace_back([this, running] { Pump(running, running->error_output, kStderrTag); });
+    pumps.push_back(std::move(*error_output).Run([this, running] {
+      Pump(running, running->error_output, kStderrTag);
+    }));
   }
-  std::thread([self = shared_from_this(), running, threads = std::move(pumps)]() mutable {
-    self->AwaitEnd(running, std::move(threads));
-  }).detach();
+  std::move(*waiter)
+      .Run([self = shared_from_this(), running, threads = std::move(pumps)]() mutable {
+        self->AwaitEnd(running, std::move(threads));
+      })
+      .detach();
   return "";
 }
 

@@ -5,9 +5,11 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "bridge/base/ready_thread.h"
 #include "bridge/local/http/client.h"
 
 namespace bridge::local::lifecycle {
@@ -161,6 +163,8 @@ void Pump(WebSocket& from, WebSocket& to, uint16_t broken_code) {
 }  // namespace
 
 WebSocketResult ForwardWebSocket(http::Exchange& exchange, const WebSocketPlan& plan) {
+  std::optional<ReadyThread> ready = ReadyThread::Make();
+  if (!ready) return {ForwardResult::kNoConnection, {}};
   absl::StatusOr<std::unique_ptr<ClientExchange>> backend =
       ClientExchange::Connect(plan.host, plan.port, plan.connect_timeout);
   if (!backend.ok()) return {ForwardResult::kNoConnection, {}};
@@ -179,7 +183,7 @@ WebSocketResult ForwardWebSocket(http::Exchange& exchange, const WebSocketPlan& 
   const std::unique_ptr<WebSocket> server = (*backend)->TakeWebSocket({});
   // Whoever has had a close frame gets a moment to answer it before the connection goes.
   constexpr absl::Duration kLastWords = absl::Seconds(5);
-  std::thread upwards([&] {
+  std::thread upwards = std::move(*ready).Run([&] {
     Pump(**client, *server, own_close ? 1001 : 0);
     (void)(*backend)->socket().WaitPeerClosed(kLastWords);
     (*backend)->Abort();

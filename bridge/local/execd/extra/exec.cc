@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 
 #include "absl/time/clock.h"
 #include "bridge/local/execd/uuid.h"
@@ -50,6 +49,9 @@ std::variant<std::shared_ptr<Exec>, Failure> Exec::Start(Processes& processes, T
   spawn.cancelled = &cancelled;
   if (auto failure = ResolveExecSpec(spec, &spawn)) return *std::move(failure);
   const std::shared_ptr<Exec> exec(new Exec(spec));
+  std::optional<ReadyThread> driver = ReadyThread::Make();
+  if (!driver) return NoRoom();
+  exec->driver_.emplace(*std::move(driver));
   int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
   exec->driver_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (exec->driver_fd_ < 0 || (spec.stdin_pipe && pipe2(in, O_CLOEXEC) != 0) ||
@@ -116,10 +118,12 @@ void Exec::Go() {
     const std::lock_guard lock(mu_);
     if (stdin_fd_ >= 0) PushInput();  // also when there is nothing but its end
   }
-  std::thread([self = shared_from_this()] {
-    while (self->Step()) {
-    }
-  }).detach();
+  std::move(*driver_)
+      .Run([self = shared_from_this()] {
+        while (self->Step()) {
+        }
+      })
+      .detach();
 }
 
 // The oldest byte that must not be forgotten: what a reader still needs. Without a reader

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "bridge/base/ready_thread.h"
 #include "bridge/local/execd/extra/exec_spec.h"
 #include "bridge/local/execd/extra/failure.h"
 #include "bridge/local/execd/extra/output_ring.h"
@@ -118,7 +119,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   const absl::Duration drain_;
   absl::Time started_at_;
   std::shared_ptr<Process> process_;
-  int driver_fd_ = -1;  // wakes the driver
+  std::optional<ReadyThread> driver_;  // until Go()
+  int driver_fd_ = -1;                 // wakes the driver
   // !status_, for who looks at many execs at once and must not wait for the lock of each.
   std::atomic<bool> running_ = true;
 

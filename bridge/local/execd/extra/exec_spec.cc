@@ -163,6 +163,10 @@ std::optional<Failure> ResolveExecSpec(const ExecSpec& spec, SpawnSpec* out) {
   return std::nullopt;
 }
 
+Failure NoRoom() {
+  return {429, "TOO_MANY", "the sandbox has no room for another process or thread", EAGAIN};
+}
+
 Failure SpawnFailed(const SpawnSpec& spec, const Processes::SpawnResult& result) {
   using Step = Processes::SpawnResult::Step;
   switch (result.step) {
@@ -175,6 +179,7 @@ Failure SpawnFailed(const SpawnSpec& spec, const Processes::SpawnResult& result)
       break;
     case Step::kFork:
     case Step::kTerminal:
+      if (result.error == EAGAIN || result.error == ENOMEM) return NoRoom();
       return Spawn("OTHER", "no process can be made: " + GoErrno(result.error), result.error, "");
   }
   const char* kind = "OTHER";

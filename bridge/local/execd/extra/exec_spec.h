@@ -45,7 +45,10 @@ std::optional<Failure> ParseExecSpec(std::string_view body, ExecSpec* out);
 // All but the descriptors.
 std::optional<Failure> ResolveExecSpec(const ExecSpec& spec, SpawnSpec* out);
 
-// 422 for a child that could not be started.
+// 429: the limit on processes and threads is reached, or memory is.
+Failure NoRoom();
+
+// 422 for a child that could not be started, or NoRoom().
 Failure SpawnFailed(const SpawnSpec& spec, const Processes::SpawnResult& result);
 
 }  // namespace bridge::local::execd::extra

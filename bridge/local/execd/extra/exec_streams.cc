@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -124,10 +125,10 @@ std::optional<Failure> TakeMessage(Exec& exec, const http::WebSocket::Message& m
 }  // namespace
 
 void StreamOverSocket(http::WebSocket& socket, Exec& exec, Exec::Reader& reader,
-                      const ReadPlan& plan) {
+                      const ReadPlan& plan, ReadyThread ready) {
   const int gone = eventfd(0, EFD_CLOEXEC);
   bool whole = false;
-  std::thread writer([&] {
+  std::thread writer = std::move(ready).Run([&] {
     whole = Pump(exec, reader, plan.heartbeat, gone, POLLIN,
                  [&](const std::vector<std::string>& frames) {
                    for (const std::string& frame : frames) {

@@ -24,8 +24,9 @@ struct ReadPlan {
 
 void StreamOverHttp(http::Exchange& exchange, Exec& exec, Exec::Reader& reader,
                     const ReadPlan& plan);
+// `ready` sends while the caller's thread listens.
 void StreamOverSocket(http::WebSocket& socket, Exec& exec, Exec::Reader& reader,
-                      const ReadPlan& plan);
+                      const ReadPlan& plan, ReadyThread ready);
 
 // The WebSocket of an exchange; null when the client has gone.
 std::unique_ptr<http::WebSocket> AcceptSocket(http::Exchange& exchange);

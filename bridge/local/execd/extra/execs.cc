@@ -174,13 +174,16 @@ void Execs::StartSocket(Exchange& exchange) {
     failure = ParseExecSpec(first->data, &spec);
   }
   if (!failure && !spec.stream) failure = Invalid("stream", "stream has no meaning here");
+  auto writer = ReadyThread::Make();
+  if (!failure && !writer) failure = NoRoom();
   if (failure) return CloseWith(*socket, *failure);
   auto made = Make(spec);
   if (const auto* refused = std::get_if<Failure>(&made)) return CloseWith(*socket, *refused);
   const auto exec = std::get<std::shared_ptr<Exec>>(made);
   auto reader = std::get<std::unique_ptr<Exec::Reader>>(exec->Attach(0, 0));
   exec->Go();
-  StreamOverSocket(*socket, *exec, *reader, {0, 0, spec.kill_on_disconnect, spec.heartbeat});
+  StreamOverSocket(*socket, *exec, *reader, {0, 0, spec.kill_on_disconnect, spec.heartbeat},
+                   *std::move(writer));
 }
 
 void Execs::List(Exchange& exchange) {
@@ -223,9 +226,12 @@ void Execs::AttachSocket(Exchange& exchange) {
   if (!exchange.IsWebSocket()) return Reply(exchange, Invalid("", "this wants a WebSocket"));
   auto attached = exec->Attach(plan.out, plan.err);
   if (const auto* failure = std::get_if<Failure>(&attached)) return Reply(exchange, *failure);
+  auto writer = ReadyThread::Make();
+  if (!writer) return Reply(exchange, NoRoom());
   const auto socket = AcceptSocket(exchange);
   if (!socket) return;
-  StreamOverSocket(*socket, *exec, *std::get<std::unique_ptr<Exec::Reader>>(attached), plan);
+  StreamOverSocket(*socket, *exec, *std::get<std::unique_ptr<Exec::Reader>>(attached), plan,
+                   *std::move(writer));
 }
 
 void Execs::Input(Exchange& exchange) {

@@ -134,10 +134,11 @@ TEST(SpawnFailed, Kinds) {
            {Step::kExec, EIO, "OTHER"},
            {Step::kDirectory, ENOENT, "BAD_CWD"},
            {Step::kIdentity, EPERM, "BAD_USER"},
-           {Step::kFork, EAGAIN, "OTHER"}}) {
+           {Step::kFork, EPERM, "OTHER"}}) {
     EXPECT_THAT(SpawnFailed(spec, {nullptr, error, step}).Json(),
                 HasSubstr("\"kind\":\"" + std::string(kind) + "\""));
   }
+  EXPECT_EQ(SpawnFailed(spec, {nullptr, EAGAIN, Step::kFork}).code, "TOO_MANY");
 }
 
 }  // namespace
