@@ -32,6 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import images
+from program import is_sanitized
 from servers import PATH_OF_IMAGES, Docker, OpenSandboxServer, Unusable
 
 SANDBOX_IMAGE = "sandbox:test"
@@ -87,6 +88,8 @@ def _without(command: list[str], reason: str) -> int:
 @contextlib.contextmanager
 def opensandbox() -> Iterator[dict[str, str]]:
     """What the command's environment gets. To be called inside of the namespaces, once."""
+    if is_sanitized(_named("EXECD_BINARY")):
+        raise Unusable("the daemon is built with a sanitizer and wants libraries that no image has")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"], check=True)
     directory = Path("/run/opensandbox")
     directory.mkdir()
