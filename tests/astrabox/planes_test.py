@@ -105,7 +105,7 @@ async def test_links_are_neither_written_through_nor_changed(
     (tmp_path / "victim").chmod(0o640)
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     with pytest.raises(sandbox_data.SandboxPathRejected):
-        await handle.files.write_file(f"{tmp_path}/link", b"x")
+        await handle.files.write_file(f"{tmp_path}/link", b"x", mode=0o600)
     with pytest.raises(sandbox_data.SandboxPathRejected):
         await handle.files.set_permissions([{"path": f"{tmp_path}/link", "mode": 0o777}])
     assert (tmp_path / "victim").read_bytes() == b"old"
