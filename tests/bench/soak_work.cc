@@ -136,7 +136,7 @@ std::string Cuts(const Channel& channel, const std::string& id) {
   // The kills come after the answer. Without this wait, rounds that are quicker than the kills
   // would fill the daemon; and a command that stays is what is looked for.
   const absl::Time until = absl::Now() + absl::Seconds(60);
-  while (!testing::ProcessesWith(token).empty()) {
+  while (!ProcessesWith(token).empty()) {
     if (absl::Now() > until) return "commands are left a minute after their streams were cut";
     absl::SleepFor(absl::Milliseconds(20));
   }
