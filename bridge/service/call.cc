@@ -27,6 +27,10 @@ absl::Duration TimeoutRounding(absl::Duration allowed) {
   return unit;
 }
 
+// How long a client may take to acknowledge the last output of a call that ends while the bridge
+// drains.
+constexpr absl::Duration kLinger = absl::Milliseconds(50);
+
 std::string_view One(const grpc::ServerContextBase& context, const char* key,
                      CallMetadata& metadata) {
   const auto& all = context.client_metadata();
@@ -85,6 +89,7 @@ void CallBase::ArmDeadline() {
 
 void CallBase::OnAlarm(void* self) {
   auto* call = static_cast<CallBase*>(self);
+  if (call->lingering_) return call->Finish(*std::move(call->lingering_));
   call->Interrupt(Interruption::kDeadline);
 }
 
@@ -164,7 +169,16 @@ void CallBase::Conclude(absl::Status status) {
     record.waiting_for = interrupted_at_;
     host().observer()->OnEnd(record);
   }
-  Finish(ToGrpcStatus(status));
+  if (!MustLinger()) return Finish(ToGrpcStatus(status));
+  lingering_ = ToGrpcStatus(status);
+  alarm_.SetAt(loop_.Now() + kLinger);
+}
+
+// A connection that drains is closed by gRPC with its last stream. What the client has sent by then
+// and nobody has read (a WINDOW_UPDATE for the output, say) makes the kernel reset the connection
+// instead, and what the client has not read yet is lost. A refused call has no output.
+bool CallBase::MustLinger() const {
+  return method_.streaming && loop_.OnLoop() && host().draining() && loop_.clock().passes();
 }
 
 }  // namespace bridge

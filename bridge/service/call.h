@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cassert>
 #include <coroutine>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -104,6 +105,7 @@ class CallBase : public CallHost::Entry {
   bool TryRef();
   static void OnAlarm(void* self);
   absl::Status Settled(absl::Status status) const;
+  bool MustLinger() const;
 
   EventLoop& loop_;
   const Method method_;
@@ -113,6 +115,7 @@ class CallBase : public CallHost::Entry {
   absl::Duration deadline_ = absl::InfiniteDuration();  // in the loop's Now(); when to answer
   absl::Duration allowed_ = absl::InfiniteDuration();  // from the start to the deadline, for people
   bool concluded_ = false;
+  std::optional<grpc::Status> lingering_;  // to finish with, when alarm_ says so
   Interruption interruption_ = Interruption::kNone;
   const char* interrupted_at_ = "";
   std::atomic<int> refs_{2};  // the task and gRPC
