@@ -50,6 +50,7 @@ trap 'exit 129' HUP
 
 step "start a bridge with the local OpenSandbox, on a free port of this machine"
 show "sandbox_bridge --upstream=local --listen=127.0.0.1:0"
+: >"$work/bridge.log" # read below, perhaps before the bridge's process has opened it
 # In a session of its own: a Ctrl-C is for this script, which then ends the bridge in order.
 setsid "$bridge" --upstream=local --listen=127.0.0.1:0 2>"$work/bridge.log" &
 bridge_pid=$!
