@@ -9,7 +9,7 @@ set -euo pipefail
 venv=$(dirname "$(readlink -f "$TEST_SRCDIR/opensandbox_server/pyvenv.cfg")")
 export OPENSANDBOX_SERVER=$venv/bin/opensandbox-server
 export EXECD_BINARY=bridge/local/execd/execd BOOTSTRAP_BINARY=bridge/local/runtime/bootstrap
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/tests/runner
 # Bazel tests do not see the directories of dockerd, iptables and mount.
 export PATH=$PATH:/usr/sbin:/sbin
 exec /usr/bin/python3 tests/integration/opensandbox/with_opensandbox.py tests/runner/pytest.sh "$@"
