@@ -182,9 +182,11 @@ std::string Pty::Start(const AttachOptions& options) {
   const auto running = std::make_shared<Running>();
   running->terminal = options.terminal;
   auto output = ReadyThread::Make();
-  auto error_output = ReadyThread::Make();  // of pipes
+  auto error_output = options.terminal ? std::nullopt : ReadyThread::Make();
   auto waiter = ReadyThread::Make();
-  if (!output || !error_output || !waiter) return GoPathError("fork/exec", spec.program, EAGAIN);
+  if (!output || (!error_output && !options.terminal) || !waiter) {
+    return GoPathError("fork/exec", spec.program, EAGAIN);
+  }
   const std::string failure = options.terminal ? StartOnTerminal(std::move(spec), running)
                                                : StartOnPipes(std::move(spec), running);
   if (!failure.empty()) return failure;
@@ -195,7 +197,7 @@ std::string Pty::Start(const AttachOptions& options) {
   std::vector<std::thread> pumps;
   pumps.push_back(
       std::move(*output).Run([this, running] { Pump(running, running->output, kStdoutTag); }));
-  if (!options.terminal) {
+  if (error_output) {
     pumps.push_back(std::move(*error_output).Run([this, running] {
       Pump(running, running->error_output, kStderrTag);
     }));

@@ -174,9 +174,9 @@ void Execs::StartSocket(Exchange& exchange) {
     failure = ParseExecSpec(first->data, &spec);
   }
   if (!failure && !spec.stream) failure = Invalid("stream", "stream has no meaning here");
-  auto writer = ReadyThread::Make();
-  if (!failure && !writer) failure = NoRoom();
   if (failure) return CloseWith(*socket, *failure);
+  auto writer = ReadyThread::Make();
+  if (!writer) return CloseWith(*socket, NoRoom());
   auto made = Make(spec);
   if (const auto* refused = std::get_if<Failure>(&made)) return CloseWith(*socket, *refused);
   const auto exec = std::get<std::shared_ptr<Exec>>(made);
