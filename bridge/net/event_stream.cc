@@ -13,21 +13,17 @@ namespace {
 constexpr size_t kKeepBytes = 64 * 1024;  // a large event must not keep its memory for ever
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 // The event text that a line holds; empty when it holds none.
 std::string_view TextOf(std::string_view line) {
   if (line.empty() || line.front() == ':') return {};
   if (line.front() == '{') return line;
-  if (StartsWith(line, "data:")) {
+  if (line.starts_with("data:")) {
     line.remove_prefix(5);
     if (!line.empty() && line.front() == ' ') line.remove_prefix(1);
     return line;
   }
   for (const std::string_view field : {"event", "id", "retry", "data"}) {
-    if (StartsWith(line, field) && (line.size() == field.size() || line[field.size()] == ':')) {
+    if (line.starts_with(field) && (line.size() == field.size() || line[field.size()] == ':')) {
       return {};
     }
   }
@@ -51,7 +47,7 @@ bool EventStreamParser::Next(std::string_view* text) {
   while (NextLine(&line)) {
     if (at_start_) {
       at_start_ = false;
-      if (StartsWith(line, kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+      if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     }
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     *text = TextOf(line);

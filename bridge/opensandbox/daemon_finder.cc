@@ -16,10 +16,6 @@ namespace {
 
 constexpr size_t kMaxPingBytes = 64 << 10;
 
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 // Whose refusal a 401 or 403 is: behind the server's proxy it may be either's.
 std::string_view RefusingHop(const Endpoint& endpoint, const ErrorBody& body) {
   const bool servers_word = body.code == "MISSING_API_KEY" || body.code == "INVALID_API_KEY" ||
@@ -72,7 +68,7 @@ absl::Status RefusalOrProblem(std::string_view sandbox_id, const Endpoint& endpo
         {.metadata = std::move(metadata)});
   }
   if (response.status == 404 && endpoint.through_server && body.from_application &&
-      EndsWith(body.code, "NOT_FOUND")) {
+      body.code.ends_with("NOT_FOUND")) {
     metadata["sandbox_id"] = std::string(sandbox_id);
     return MakeError(ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND,
                      fmt::format("sandbox {} is unknown to the server's proxy", sandbox_id),
@@ -97,7 +93,7 @@ bool MayAnswerLater(const absl::Status& failure) {
     case ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE: {
       const auto metadata = MetadataOf(failure);
       const auto code = metadata.find("upstream_code");
-      return code == metadata.end() || !EndsWith(code->second, "UNREACHABLE");
+      return code == metadata.end() || !code->second.ends_with("UNREACHABLE");
     }
     case ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE:
     case ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT:

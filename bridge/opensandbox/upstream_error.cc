@@ -152,10 +152,6 @@ bool Speaks(const ErrorBody& body, Speaker speaker) {
   return false;
 }
 
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 std::string_view HeaderOr(const HttpHeaders& headers, std::string_view name) {
   return headers.Get(name).value_or(std::string_view());
 }
@@ -196,7 +192,7 @@ ErrorReason UpstreamReason(Route route, int status, const ErrorBody& body) {
   for (const UpstreamErrorRule& rule : kRules) {
     if (rule.routes != kAll && (rule.routes & Mask(route)) == 0) continue;
     if (status < rule.status_from || status > rule.status_to) continue;
-    if (!EndsWith(body.code, rule.code_end) || !Speaks(body, rule.speaker)) continue;
+    if (!body.code.ends_with(rule.code_end) || !Speaks(body, rule.speaker)) continue;
     return rule.reason;
   }
   return std::rbegin(kRules)->reason;
