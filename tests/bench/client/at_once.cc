@@ -16,11 +16,6 @@ namespace {
 
 namespace v1 = sandbox::bridge::v1;
 
-size_t Count(char*, size_t size, size_t count, void* to) {
-  *static_cast<int64_t*>(to) += static_cast<int64_t>(size * count);
-  return size * count;
-}
-
 // Keeps its calls in flight: each one that ends starts the next.
 class GrpcCalls {
  public:
@@ -86,7 +81,7 @@ Sample DirectAtOnce(const DirectTarget& target, int calls, int in_flight) {
   const double start = Now();
   int left_to_start = calls;
   for (; left_to_start > calls - in_flight && left_to_start > 0; --left_to_start) {
-    easies.emplace_back(target).OnBody(&Count, &bytes);
+    easies.emplace_back(target).CountBody(&bytes);
     curl_multi_add_handle(multi.get(), easies.back().get());
   }
   for (int running = 1; running > 0;) {

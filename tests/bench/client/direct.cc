@@ -16,11 +16,6 @@
 namespace bridge::bench {
 namespace {
 
-size_t Count(char*, size_t size, size_t count, void* to) {
-  *static_cast<int64_t*>(to) += static_cast<int64_t>(size * count);
-  return size * count;
-}
-
 // Reads the daemon's events: a JSON object each, ended by an empty line.
 struct Events {
   Sample sample;
@@ -58,7 +53,7 @@ struct Events {
 Sample DirectUnary(const DirectTarget& target, int calls) {
   Easy easy(target);
   int64_t bytes = 0;
-  easy.OnBody(&Count, &bytes);
+  easy.CountBody(&bytes);
   Sample sample = Timed(calls, [&easy] { return easy.Perform(); });
   if (bytes == 0) sample.Fail("empty answers");
   return sample;
@@ -84,7 +79,7 @@ Sample DirectExec(const DirectTarget& target, const std::string& command, bool s
 Sample DirectDownload(const DirectTarget& target) {
   Sample sample;
   Easy easy(target);
-  easy.OnBody(&Count, &sample.items);
+  easy.CountBody(&sample.items);
   const double start = Now();
   std::string failure = easy.Perform();
   sample.seconds = Now() - start;
@@ -139,7 +134,7 @@ Sample DirectUpload(const DirectTarget& target, const std::string& path, int64_t
   Sample sample;
   Easy easy(with_type);
   int64_t answered = 0;
-  easy.OnBody(&Count, &answered);
+  easy.CountBody(&answered);
   easy.Set(CURLOPT_POST, 1L);
   easy.Set(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
   easy.Set(CURLOPT_READFUNCTION, &UploadBody::Give);

@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 
+#include <cstdint>
 #include <string>
 
 #include "tests/bench/client/direct.h"
@@ -38,6 +39,13 @@ class Easy {
   void OnBody(size_t (*take)(char*, size_t, size_t, void*), void* to) {
     Set(CURLOPT_WRITEFUNCTION, take);
     Set(CURLOPT_WRITEDATA, to);
+  }
+  void CountBody(int64_t* bytes) {
+    const auto count = [](char*, size_t size, size_t count, void* to) -> size_t {
+      *static_cast<int64_t*>(to) += static_cast<int64_t>(size * count);
+      return size * count;
+    };
+    OnBody(count, bytes);
   }
   // Empty when all went well.
   std::string Perform() {
