@@ -10,10 +10,13 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "google/protobuf/descriptor.h"
 #include "sandbox/bridge/v1/files.grpc.pb.h"
 #include "sandbox/bridge/v1/isolation.grpc.pb.h"
 #include "sandbox/bridge/v1/processes.grpc.pb.h"
+#include "tests/fakes/raw_call.h"
 #include "tests/integration/bridge_over_local.h"
 
 namespace bridge {
@@ -54,6 +57,41 @@ class HostileRequests : public BridgeOverLocal {
     Message message;
     while (stream->Read(&message)) ADD_FAILURE() << "an answer to " << request.DebugString();
     return FromGrpcStatus(stream->Finish());
+  }
+
+  // All methods of the services of a file of the API ("exec"), with what RawCall wants.
+  template <class Visit>
+  static void ForEachMethod(const std::string& file, const Visit& visit) {
+    const auto* described = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(
+        "sandbox/bridge/v1/" + file + ".proto");
+    ASSERT_NE(described, nullptr) << file;
+    for (int s = 0; s < described->service_count(); ++s) {
+      const auto* service = described->service(s);
+      for (int m = 0; m < service->method_count(); ++m) {
+        visit(*service->method(m), "/" + service->full_name() + "/" + service->method(m)->name());
+      }
+    }
+  }
+  // An upload over a file, in these chunks after its header, is refused and leaves the file alone.
+  void ExpectUploadChangesNothing(const std::vector<std::string>& chunks) {
+    const std::string id = MustCreate();
+    v1::RunResponse run;
+    ASSERT_THAT(Run(id, "printf old > /tmp/f", &run), IsOk());
+    v1::WriteFileChunk header;
+    header.mutable_header()->set_sandbox_id(id);
+    header.mutable_header()->mutable_options()->set_path("/tmp/f");
+    std::vector<std::string> messages = {header.SerializeAsString()};
+    messages.insert(messages.end(), chunks.begin(), chunks.end());
+    const absl::Status status =
+        FromGrpcStatus(RawCall(channel_, "/sandbox.bridge.v1.FileService/WriteFile", messages));
+    EXPECT_THAT(status, HasReason("INVALID_ARGUMENT"));
+    ASSERT_THAT(Run(id, "cat /tmp/f; ls -A /tmp | wc -l", &run), IsOk());
+    EXPECT_EQ(run.stdout().substr(0, 3), "old");
+  }
+  static std::string Chunk(size_t bytes) {
+    v1::WriteFileChunk chunk;
+    chunk.set_data(std::string(bytes, 'n'));
+    return chunk.SerializeAsString();
   }
 
   void NothingWasSent() { EXPECT_TRUE(local_->recorder().requests().empty()); }

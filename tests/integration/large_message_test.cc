@@ -8,7 +8,6 @@
 #include "bridge/service/method.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "tests/fakes/raw_call.h"
 #include "tests/integration/hostile_fixture.h"
 
 namespace bridge {
@@ -66,48 +65,27 @@ INSTANTIATE_TEST_SUITE_P(Of, LargeMessages,
                                            "sandboxes"));
 
 TEST_P(LargeMessages, AreRefusedInOurWordsWhereverTheyAreLarge) {
-  const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(
-      "sandbox/bridge/v1/" + std::string(GetParam()) + ".proto");
-  ASSERT_NE(file, nullptr);
-  for (int s = 0; s < file->service_count(); ++s) {
-    for (int m = 0; m < file->service(s)->method_count(); ++m) {
-      const auto* method = file->service(s)->method(m);
-      const std::string path = "/" + method->service()->full_name() + "/" + method->name();
-      const std::unique_ptr<Message> request(google::protobuf::MessageFactory::generated_factory()
-                                                 ->GetPrototype(method->input_type())
-                                                 ->New());
-      NameSandbox(*request);
-      ForEachLargeField(*request, *request, "", 2, [&](const std::string& field) {
-        const absl::Status status =
-            FromGrpcStatus(RawCall(channel_, path, {request->SerializeAsString()}));
-        EXPECT_THAT(status,
-                    ::testing::AnyOf(HasReason("INVALID_ARGUMENT"), HasReason("PATH_REJECTED"),
-                                     HasReason("PROCESS_NOT_FOUND")))
-            << path << " " << field;
-      });
-    }
-  }
+  ForEachMethod(GetParam(), [this](const auto& method, const std::string& path) {
+    const std::unique_ptr<Message> request(google::protobuf::MessageFactory::generated_factory()
+                                               ->GetPrototype(method.input_type())
+                                               ->New());
+    NameSandbox(*request);
+    ForEachLargeField(*request, *request, "", 2, [&](const std::string& field) {
+      const absl::Status status =
+          FromGrpcStatus(RawCall(channel_, path, {request->SerializeAsString()}));
+      EXPECT_THAT(status,
+                  ::testing::AnyOf(HasReason("INVALID_ARGUMENT"), HasReason("PATH_REJECTED"),
+                                   HasReason("PROCESS_NOT_FOUND")))
+          << path << " " << field;
+    });
+  });
   NothingWasSent();
 }
 
 TEST_F(HostileRequests, ALargeMessageInTheMiddleOfAnUploadChangesNothing) {
-  const std::string id = MustCreate();
-  v1::RunResponse run;
-  ASSERT_THAT(Run(id, "printf old > /tmp/f", &run), IsOk());
-  v1::WriteFileChunk header;
-  header.mutable_header()->set_sandbox_id(id);
-  header.mutable_header()->mutable_options()->set_path("/tmp/f");
-  v1::WriteFileChunk data;
-  data.set_data("new");
   for (const size_t size : {size_t{17} << 20, size_t{65} << 20}) {
-    v1::WriteFileChunk large;
-    large.set_data(std::string(size, 'n'));
-    const absl::Status status = FromGrpcStatus(
-        RawCall(channel_, "/sandbox.bridge.v1.FileService/WriteFile",
-                {header.SerializeAsString(), data.SerializeAsString(), large.SerializeAsString()}));
-    EXPECT_THAT(status, HasReason("INVALID_ARGUMENT")) << size;
-    ASSERT_THAT(Run(id, "cat /tmp/f; ls -A /tmp | wc -l", &run), IsOk());
-    EXPECT_EQ(run.stdout().substr(0, 3), "old");
+    SCOPED_TRACE(size);
+    ExpectUploadChangesNothing({Chunk(3), Chunk(size)});
   }
 }
 

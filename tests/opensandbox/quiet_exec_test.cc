@@ -67,6 +67,10 @@ struct Bench {
     return {client, background, CallContext(), directory.daemon(),
             std::make_shared<DaemonCapabilities>()};
   }
+  std::unique_ptr<RemoteCommand> MakeCommand() {
+    return std::make_unique<RemoteCommand>(client, CallContext(), directory.daemon(),
+                                           CommandRequest{.command = "make"});
+  }
 
   FakeClock clock;
   EventLoop loop{clock};
@@ -169,15 +173,11 @@ TEST(QuietExec, AsLines) {
   });
   Bench bench(daemon.url());
   const Followed all = RunTask(bench.loop, [&]() -> Task<Followed> {
-    const SandboxHandle sandbox = bench.sandbox();
-    CommandRequest request;
-    request.command = "make";
-    auto command =
-        std::make_unique<RemoteCommand>(bench.client, CallContext(), sandbox.daemon, request);
     Followed result;
+    auto command = bench.MakeCommand();
     result.status = co_await command->AwaitId();
     if (!result.status.ok()) co_return result;
-    LineExec exec(sandbox, std::move(command), ExecId(), /*kill_on_drop=*/true);
+    LineExec exec(bench.sandbox(), std::move(command), ExecId(), /*kill_on_drop=*/true);
     const auto print = [](std::string line) {
       line.pop_back();
       return R"({"type":"stdout","text":")" + line + "\"}\n\n";
@@ -249,15 +249,12 @@ TEST(QuietExec, ByFiles) {
   PolledDaemon daemon(folder, speech);
   Bench bench(daemon.url());
   const Followed all = RunTask(bench.loop, [&]() -> Task<Followed> {
-    const SandboxHandle sandbox = bench.sandbox();
-    CommandRequest request;
-    request.command = "make";
-    auto command =
-        std::make_unique<RemoteCommand>(bench.client, CallContext(), sandbox.daemon, request);
     Followed result;
+    auto command = bench.MakeCommand();
     result.status = co_await command->AwaitId();
     if (!result.status.ok()) co_return result;
-    FileExec exec(sandbox, std::move(command), folder, ExecId(), FileExec::OnDrop::kKill, false);
+    FileExec exec(bench.sandbox(), std::move(command), folder, ExecId(), FileExec::OnDrop::kKill,
+                  false);
     size_t printed = 0;
     bool more = true;
     for (int i = 0; i < kSteps && more; ++i) {
