@@ -2,7 +2,6 @@
 #include "bridge/opensandbox/process_client.h"
 
 #include <charconv>
-#include <sstream>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -11,6 +10,7 @@
 #include "bridge/opensandbox/exec_script.h"
 #include "bridge/opensandbox/process_script.h"
 #include "bridge/opensandbox/process_state.h"
+#include "bridge/opensandbox/process_table.h"
 #include "bridge/opensandbox/remote_command.h"
 
 namespace bridge {
@@ -21,24 +21,10 @@ constexpr absl::Duration kForgetLimit = absl::Seconds(30);
 constexpr size_t kMaxSmallBody = 64 * 1024;
 constexpr int kGetTries = 3;
 constexpr size_t kMaxPasswd = 1 << 20;
-constexpr size_t kMaxListBytes = size_t{24} << 20;  // in hex
 
 absl::Status Unsupported(std::string_view why) {
   return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE, why,
                    {.metadata = {{"feature", "process.start"}}});
-}
-
-absl::Status NoSuchProcess() {
-  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no such process runs");
-}
-
-absl::Status ErrorOfSignal(int exit_status) {
-  if (exit_status == 0) return absl::OkStatus();
-  if (exit_status == 13) {
-    return MakeError(ErrorReason::ERROR_REASON_PERMISSION_DENIED,
-                     "the sandbox's user may not signal this process");
-  }
-  return NoSuchProcess();
 }
 
 // Ends a process if it runs, and removes what is kept of it. False: the daemon does not know it.
@@ -85,34 +71,6 @@ int64_t Number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : -1;
-}
-
-// The bytes that hex digits and spaces say, up to what is neither.
-void AppendHex(std::string_view line, std::string* bytes) {
-  for (size_t at = 0; at < line.size();) {
-    if (line[at] == ' ') {
-      ++at;
-      continue;
-    }
-    unsigned char byte = 0;
-    const char* from = line.data() + at;
-    const char* to = line.data() + std::min(at + 2, line.size());
-    const auto [end, error] = std::from_chars(from, to, byte, 16);
-    if (error != std::errc() || end != from + 2) return;
-    *bytes += static_cast<char>(byte);
-    at += 2;
-  }
-}
-
-std::vector<std::string> Arguments(std::string_view bytes) {
-  std::vector<std::string> arguments;
-  while (!bytes.empty()) {
-    const size_t end = bytes.find('\0');
-    arguments.emplace_back(bytes.substr(0, end));
-    // A process that has written over its arguments may lack the last NUL.
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-  }
-  return arguments;
 }
 
 // Where the bridge keeps what it knows of a process. Errors: the sandbox was too busy to tell where
@@ -237,13 +195,16 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
 
 Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext context,
                                                                    SandboxTarget target, bool all) {
-  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(context, target));
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
   CO_RETURN_IF_ERROR(sandbox.capabilities->unprobed);
   std::vector<std::string> lines;
-  CO_ASSIGN_OR_RETURN(int code,
-                      co_await RunScript(client_, sandbox.context, sandbox.daemon,
-                                         ListOwnScript(sandbox.capabilities->scratch), &lines));
-  (void)code;
+  // Without a folder nothing can have been started.
+  if (!sandbox.capabilities->scratch.empty()) {
+    CO_ASSIGN_OR_RETURN(int code,
+                        co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                           ListOwnScript(sandbox.capabilities->scratch), &lines));
+    (void)code;
+  }
   std::vector<ProcessInfo> own;
   for (const std::string& line : lines) {
     const size_t space = line.rfind(' ');
@@ -257,7 +218,7 @@ Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext c
   }
   if (!all) co_return own;
   CO_ASSIGN_OR_RETURN(std::vector<ProcessInfo> everything,
-                      co_await ListAll(std::move(context), std::move(target)));
+                      co_await ListProcessTable(std::move(sandbox), execs_));
   for (ProcessInfo& ours : own) {
     bool found = false;
     for (ProcessInfo& any : everything) {
@@ -271,63 +232,6 @@ Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext c
   co_return everything;
 }
 
-Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::ListAll(CallContext context,
-                                                                      SandboxTarget target) {
-  ExecSpec spec{.shell = ListAllScript()};
-  CO_ASSIGN_OR_RETURN(
-      std::unique_ptr<Exec> exec,
-      co_await execs_.Start(std::move(context), std::move(target), std::move(spec), kSmallLimit));
-  std::string text;
-  ExecBatch batch;
-  std::optional<Outcome> outcome;
-  while (!batch.drained) {
-    CO_RETURN_IF_ERROR(co_await exec->Next(&batch, kSmallLimit));
-    if (batch.exited) outcome = batch.exited;
-    for (const ExecOutput& output : batch.outputs) {
-      if (output.stream == StreamId::kStdout) text += output.data;
-    }
-    if (text.size() > kMaxListBytes) {
-      co_return MakeError(ErrorReason::ERROR_REASON_OUTPUT_TRUNCATED,
-                          "the sandbox's processes have more than 8 MiB of arguments");
-    }
-  }
-  if (!outcome || *outcome != Outcome(ExitCode{0}) || batch.lossy) {
-    co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
-                        "the list of the sandbox's processes broke off");
-  }
-  co_return ParseProcessList(text);
-}
-
-std::vector<ProcessInfo> ParseProcessList(std::string_view text) {
-  std::vector<ProcessInfo> list;
-  std::string arguments;
-  bool readable = false;
-  const auto finish = [&] {
-    if (readable) list.back().command_line = Arguments(arguments);
-    arguments.clear();
-  };
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (!line.starts_with('=')) {
-      AppendHex(line, &arguments);
-      continue;
-    }
-    finish();
-    std::istringstream head{std::string(line.substr(1))};
-    ProcessInfo info;
-    std::string state;
-    head >> info.pid >> info.parent_pid >> info.group_id >> state >> info.user;
-    readable = !head.fail() && info.pid > 0;
-    if (!readable) continue;
-    if (state == "Z" || state == "X") info.state = ProcessState::kZombie;
-    if (state == "T" || state == "t") info.state = ProcessState::kStopped;
-    list.push_back(std::move(info));
-  }
-  finish();
-  return list;
-}
-
 Task<absl::Status> ProcessClient::Signal(CallContext context, SandboxTarget target,
                                          std::string process_id, ProcessSignal signal) {
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
@@ -337,16 +241,13 @@ Task<absl::Status> ProcessClient::Signal(CallContext context, SandboxTarget targ
       int code,
       co_await RunScript(client_, sandbox.context, sandbox.daemon,
                          SignalProcessScript(folder, signal.signal, signal.group), nullptr));
-  co_return ErrorOfSignal(code);
+  co_return SignalScriptError(code);
 }
 
 Task<absl::Status> ProcessClient::SignalPid(CallContext context, SandboxTarget target, int64_t pid,
                                             ProcessSignal signal) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
-  CO_ASSIGN_OR_RETURN(
-      int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
-                                   SignalPidScript(pid, signal.signal, signal.group), nullptr));
-  co_return ErrorOfSignal(code);
+  co_return co_await bridge::SignalPid(std::move(sandbox), pid, signal);
 }
 
 Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTarget target,

@@ -19,11 +19,6 @@
 
 namespace bridge {
 
-struct ProcessSignal {
-  int signal = 0;
-  bool group = false;
-};
-
 class ProcessClient {
  public:
   // All outlive this.
@@ -51,7 +46,7 @@ class ProcessClient {
   Task<absl::StatusOr<std::vector<ProcessInfo>>> List(CallContext context, SandboxTarget target,
                                                       bool all);
 
-  // PROCESS_NOT_FOUND when it does not run.
+  // PROCESS_NOT_FOUND when it does not run; of a pid also PERMISSION_DENIED (process_table.h).
   Task<absl::Status> Signal(CallContext context, SandboxTarget target, std::string process_id,
                             ProcessSignal signal);
   Task<absl::Status> SignalPid(CallContext context, SandboxTarget target, int64_t pid,
@@ -63,14 +58,10 @@ class ProcessClient {
 
  private:
   Task<absl::StatusOr<SandboxHandle>> Find(CallContext context, SandboxTarget target);
-  Task<absl::StatusOr<std::vector<ProcessInfo>>> ListAll(CallContext context, SandboxTarget target);
 
   DaemonClient& client_;
   TaskScope& background_;
   ExecClient& execs_;
 };
-
-// What ListAllScript() printed. Pure; lines that cannot be read are left out.
-std::vector<ProcessInfo> ParseProcessList(std::string_view text);
 
 }  // namespace bridge

@@ -196,9 +196,21 @@ std::string SignalProcessScript(std::string_view folder, int signal, bool group)
 }
 
 std::string SignalPidScript(int64_t pid, int signal, bool group) {
-  const std::string target = (group ? "-" : "") + std::to_string(pid);
-  return "o=$(kill -" + std::to_string(signal) + " " + target +
-         " 2>&1) && exit 0\ncase \"$o\" in *'ermitted'*|*'ermission'*) exit 13;; esac\nexit 3\n";
+  std::string script =
+      std::string(kStatOf) + "p=" + std::to_string(pid) + "\n[ $p != \"$PPID\" ] || exit 13\n";
+  if (group) {
+    script += R"(stat_of $p
+set -- $t
+p=${3:-$p}
+stat_of "$PPID"
+set -- $t
+case $p in 0|1|"$3") exit 13;; esac
+p=-$p
+)";
+  }
+  return script + "o=$(kill -" + std::to_string(signal) +
+         " \"$p\" 2>&1) && exit 0\n"
+         "case \"$o\" in *'ermitted'*|*'ermission'*) exit 13;; esac\nexit 3\n";
 }
 
 std::string EndSessionScript(std::string_view folder) {

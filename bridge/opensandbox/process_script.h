@@ -39,7 +39,8 @@ std::string AwaitStartScript(std::string_view folder);
 std::string PidScript(std::string_view folder);
 // To the program, or to every member of its session's group but the wrapper. Exit 3: nobody there.
 std::string SignalProcessScript(std::string_view folder, int signal, bool group);
-// To any pid or group. Exit 3: no such process, 13: not permitted.
+// To any pid, or to the group of that process; when no process has the pid, to the group of that
+// number. Exit 3: no such process, 13: not permitted, or it is the daemon (the script's parent).
 std::string SignalPidScript(int64_t pid, int signal, bool group);
 // Kills the program of a terminal and all of its session, jobs in groups of their own too, but the
 // wrapper. The program is stopped first, so that it starts nothing more meanwhile.

@@ -46,6 +46,11 @@ struct ProcessInfo {
   int64_t output_offset = 0;
 };
 
+struct ProcessSignal {
+  int signal = 0;
+  bool group = false;
+};
+
 // What an attachment reports, in this order: Attached, (ProcessOutput | StdinTaken)*, then
 // Displaced, or ProcessExited and ProcessDrained.
 struct Attached {

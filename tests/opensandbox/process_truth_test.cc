@@ -156,23 +156,5 @@ TEST_F(ProcessFolderTest, APidIsKnownByItsBirth) {
   }
 }
 
-TEST(ParseProcessList, Lines) {
-  const auto list = ParseProcessList(
-      "=12 1 12 S 0\n 61 00 62 20\n 63 00 00\n"
-      "=13 2 0 I 0\n"
-      "=x\n 61 00\n"
-      "=14 1 14 Z 5\n"
-      "=15 1 14 R 5\n 61 zz\n"
-      "=16 1 14 T 5\n 70 61 72 74");
-  ASSERT_EQ(list.size(), 5u);
-  EXPECT_EQ(list[0].command_line, (std::vector<std::string>{"a", "b c", ""}));
-  EXPECT_EQ(list[0].user, "0");
-  EXPECT_EQ(list[1].pid, 13);
-  EXPECT_EQ(list[2].state, ProcessState::kZombie);
-  EXPECT_EQ(list[3].command_line, (std::vector<std::string>{"a"}));
-  EXPECT_EQ(list[4].state, ProcessState::kStopped);
-  EXPECT_EQ(list[4].command_line, (std::vector<std::string>{"part"}));
-}
-
 }  // namespace
 }  // namespace bridge
