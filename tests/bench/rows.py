@@ -99,12 +99,22 @@ def _node() -> Group:
         run = subprocess.run(["node", "-e", script, url], stdout=subprocess.PIPE, check=True)
         return float(run.stdout)
 
+    def direct(w: World) -> float:
+        url = f"{w.static_url}/v1/sandboxes/{w.sandbox}"
+        return w.around("direct-unary", url, "--calls=300")["p50"]
+
     cases: Cases = {
         "fetch": fetch,
         "bridge": lambda w: w.through("unary", "--calls=300", bridge=w.static_bridge)["p50"],
+        "echo": lambda w: w.through("echo", "--calls=300", bridge=w.static_bridge)["p50"],
+        "direct": direct,
     }
-    row = Row("3 unary p50 / Node fetch direct", lambda v: v["bridge"] / v["fetch"], 0.6, 0.3)
-    return Group("Node", cases, [row], needs=("nginx", "node"))
+    rows = [
+        Row("3 unary p50 / Node fetch direct", lambda v: v["bridge"] / v["fetch"], 0.6, 0.3),
+        # What any gRPC service in front of HTTP costs: no bridge can be below it.
+        Row("  gRPC echo + direct libcurl / Node", lambda v: (v["echo"] + v["direct"]) / v["fetch"]),
+    ]
+    return Group("Node", cases, rows, needs=("nginx", "node"))
 
 
 def rate(sample: dict[str, float]) -> float:
