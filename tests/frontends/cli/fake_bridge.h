@@ -50,7 +50,11 @@ class FakeBridge {
                       std::shared_ptr<grpc::ServerCredentials> credentials = nullptr);
   ~FakeBridge();
 
-  const std::string& address() const { return address_; }
+  // Handlers that were set before are seen by whoever calls there, a program of its own, too.
+  const std::string& address() const {
+    const std::lock_guard lock(mu_);
+    return address_;
+  }
 
   ExecuteHandler on_execute;
   std::function<grpc::Status(grpc::ServerContext*, const pb::AttachExecRequest&, ExecWriter*)>
