@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Part of go_json.h: objects taken apart.
-#include <strings.h>
-
 #include <charconv>
 #include <limits>
 
+#include "bridge/base/ascii.h"
 #include "bridge/local/execd/go_json.h"
 
 namespace bridge::local::execd {
-namespace {
-
-bool SameName(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-}  // namespace
-
 std::optional<int64_t> JsonInteger(std::string_view number) {
   int64_t out = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), out);
@@ -35,7 +26,7 @@ JsonFields::JsonFields(const JsonValue& value, std::string_view type, std::strin
 const JsonValue* JsonFields::Find(std::string_view name) const {
   const JsonValue* found = nullptr;
   for (const auto& [key, value] : value_.members) {
-    if (SameName(key, name) && value.kind != JsonValue::Kind::kNull) found = &value;
+    if (EqualsIgnoreCase(key, name) && value.kind != JsonValue::Kind::kNull) found = &value;
   }
   return found;
 }

@@ -17,6 +17,7 @@
 #include <chrono>
 
 #include "absl/time/clock.h"
+#include "bridge/base/c_strings.h"
 #include "bridge/base/descriptor_limit.h"
 #include "bridge/local/execd/proc_tree.h"
 
@@ -117,14 +118,6 @@ int RunChild(void* prepared) {
   syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
   execve(spec.program.c_str(), p.argv.data(), p.env.data());
   return FailInChild(p, Step::kExec);
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  out.reserve(strings.size() + 1);
-  for (const std::string& s : strings) out.push_back(const_cast<char*>(s.c_str()));
-  out.push_back(nullptr);
-  return out;
 }
 
 }  // namespace
@@ -252,7 +245,7 @@ void Processes::SpawnLoop() {
 }
 
 Processes::SpawnResult Processes::DoSpawn(const SpawnSpec& spec) {
-  Prepared p{&spec, Pointers(spec.argv), Pointers(spec.env)};
+  Prepared p{&spec, CStrings(spec.argv), CStrings(spec.env)};
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return {nullptr, errno, Step::kFork};
   p.dev_null = open("/dev/null", O_RDWR | O_CLOEXEC);

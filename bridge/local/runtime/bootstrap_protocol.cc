@@ -34,9 +34,19 @@ BootstrapSpec DecodeSpec(std::string_view bytes) {
     const size_t end = bytes.find('\0');
     if (end == std::string_view::npos || end == 0) break;
     std::string item(bytes.substr(1, end - 1));
-    if (bytes.front() == kEnv) spec.env.push_back(std::move(item));
-    if (bytes.front() == kExecd) spec.execd.push_back(std::move(item));
-    if (bytes.front() == kEntrypoint) spec.entrypoint.push_back(std::move(item));
+    switch (bytes.front()) {
+      case kEnv:
+        spec.env.push_back(std::move(item));
+        break;
+      case kExecd:
+        spec.execd.push_back(std::move(item));
+        break;
+      case kEntrypoint:
+        spec.entrypoint.push_back(std::move(item));
+        break;
+      default:
+        break;
+    }
     bytes.remove_prefix(end + 1);
   }
   return spec;

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bridge/base/c_strings.h"
 #include "bridge/local/runtime/bootstrap_protocol.h"
 #include "bridge/local/runtime/line_stamper.h"
 
@@ -30,13 +31,6 @@ namespace bridge::local::runtime {
 namespace {
 
 constexpr off_t kMaxLogBytes = 8 << 20;
-
-std::vector<char*> Pointers(const std::vector<std::string>& items) {
-  std::vector<char*> pointers;
-  for (const std::string& item : items) pointers.push_back(const_cast<char*>(item.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 std::string ReadAll(int fd) {
   std::string all;
@@ -118,8 +112,8 @@ void ResetSignals() {
     dup2(child.output, STDERR_FILENO);
   }
   if (child.keep_fd >= 0) fcntl(child.keep_fd, F_SETFD, 0);
-  const std::vector<char*> env = Pointers(child.env);
-  const std::vector<char*> argv = Pointers(child.argv);
+  const std::vector<char*> env = CStrings(child.env);
+  const std::vector<char*> argv = CStrings(child.argv);
   environ = const_cast<char**>(env.data());
   execvp(argv[0], argv.data());
   const int error = errno;

@@ -10,15 +10,10 @@
 #include <csignal>
 #include <cstring>
 
+#include "bridge/base/c_strings.h"
+
 namespace bridge::local::runtime {
 namespace {
-
-std::vector<char*> Pointers(const std::vector<std::string>& items) {
-  std::vector<char*> pointers;
-  for (const std::string& item : items) pointers.push_back(const_cast<char*>(item.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 class FileActions {
  public:
@@ -73,8 +68,8 @@ absl::StatusOr<pid_t> SpawnHere(const SpawnRequest& request) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-  const std::vector<char*> argv = Pointers(request.argv);
-  const std::vector<char*> env = Pointers(request.env);
+  const std::vector<char*> argv = CStrings(request.argv);
+  const std::vector<char*> env = CStrings(request.env);
   pid_t pid = 0;
   const int error =
       posix_spawnp(&pid, argv[0], actions.get(), &attributes, argv.data(), env.data());
