@@ -2,7 +2,6 @@
 #include "bridge/opensandbox/endpoint.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/string_view.h"
 #include "bridge/base/ascii.h"
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/base_url.h"
@@ -35,7 +34,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text, HttpHeaders header
   std::string url;
   if (StartsWithIgnoreCase(text, "http://") || StartsWithIgnoreCase(text, "https://")) {
     const size_t colon = text.find(':');
-    url = absl::AsciiStrToLower(absl::string_view(text.data(), colon));
+    url = AsciiLowered(text.substr(0, colon));
     url += text.substr(colon);
   } else if (text.find("://") != std::string_view::npos) {
     return Malformed("is neither http nor https");

@@ -77,9 +77,9 @@ absl::StatusOr<ExecId> ParseExecId(std::string_view text) {
   }
   id.command_id = std::string(parts[1]);
   int64_t timeout_ms = 0;
-  const char* end = parts[2].data() + parts[2].size();
-  const auto [at, error] = std::from_chars(parts[2].data(), end, timeout_ms);
-  if (error != std::errc() || at != end || timeout_ms < 0) return unknown;
+  const std::string_view limit = parts[2];
+  const auto [at, error] = std::from_chars(limit.data(), limit.data() + limit.size(), timeout_ms);
+  if (error != std::errc() || at != limit.data() + limit.size() || timeout_ms < 0) return unknown;
   if (timeout_ms > 0) id.timeout = absl::Milliseconds(timeout_ms);
   if (parts[3] != "0") id.nonce = std::string(parts[3]);
   if ((id.route == ExecId::Route::kFiles) != !id.nonce.empty()) return unknown;

@@ -119,9 +119,8 @@ std::optional<absl::Time> ParseHttpDate(std::string_view text) {
 std::optional<absl::Duration> ParseRetryAfter(std::string_view text,
                                               std::optional<absl::Time> server_now) {
   int64_t seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, seconds);
-  if (rest == end && !text.empty()) {
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (rest == text.data() + text.size() && !text.empty()) {
     // More than 64 bits of seconds is a joke, and a long one.
     if (error == std::errc::result_out_of_range) return absl::InfiniteDuration();
     return std::max(absl::Seconds(seconds), absl::ZeroDuration());

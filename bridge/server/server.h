@@ -3,8 +3,8 @@
 // server/server.h — the bridge as a server: gRPC with TLS and identity, health, metrics, drain.
 //
 // Threads: the gRPC library's (2 and an executor), one a loop, the log's, and small ones for the
-// idle tick, memory trimming, file watching and the admin server; their number does not depend on load. Any thread
-// may call it, one at a time.
+// idle tick, memory trimming, file watching and the admin server; their number does not depend on
+// load. Any thread may call it, one at a time.
 #pragma once
 
 #include <atomic>

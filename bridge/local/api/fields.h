@@ -23,7 +23,7 @@ struct StringRule {
   size_t min_length = 0;
   size_t max_length = SIZE_MAX;
   bool (*matches)(std::string_view) = nullptr;
-  std::string_view pattern = "";  // of `matches`, as the answer shows it
+  std::string_view pattern = {};  // of `matches`, as the answer shows it
 };
 
 struct IntRule {

@@ -143,7 +143,7 @@ void Socket::Reset() {
   // while the descriptor stays valid for other threads.
   sockaddr unspecified{};
   unspecified.sa_family = AF_UNSPEC;
-  connect(fd_, &unspecified, sizeof(unspecified));
+  (void)connect(fd_, &unspecified, sizeof(unspecified));
   Shutdown();
 }
 

@@ -146,6 +146,7 @@ std::vector<SandboxRecord> Sandboxes::List() const {
     return std::pair(a.second.container_at, a.first) > std::pair(b.second.container_at, b.first);
   });
   std::vector<SandboxRecord> records;
+  records.reserve(numbered.size());
   for (auto& [number, record] : numbered) records.push_back(std::move(record));
   return records;
 }
