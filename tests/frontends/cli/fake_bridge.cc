@@ -214,7 +214,9 @@ FakeBridge::FakeBridge(const std::string& listen,
   address_ = listen.empty() ? "127.0.0.1:" + std::to_string(port) : listen;
 }
 
-FakeBridge::~FakeBridge() { server_->Shutdown(std::chrono::system_clock::now()); }
+FakeBridge::~FakeBridge() { Stop(); }
+
+void FakeBridge::Stop() { server_->Shutdown(std::chrono::system_clock::now()); }
 
 void FakeBridge::WillSend(std::vector<pb::ExecEvent> events) {
   on_execute = [events = std::move(events)](grpc::ServerContext*, const pb::ExecuteRequest&,

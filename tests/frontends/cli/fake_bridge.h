@@ -79,6 +79,10 @@ class FakeBridge {
   Handler<pb::GetServerInfoRequest, pb::ServerInfo> on_server_info;
   Handler<pb::GetCapabilitiesRequest, pb::GetCapabilitiesResponse> on_capabilities;
 
+  // Cuts all calls and waits for their handlers. For those whose handlers use what ends before
+  // this.
+  void Stop();
+
   // Makes Execute send these events and end.
   void WillSend(std::vector<pb::ExecEvent> events);
 

@@ -40,6 +40,9 @@ class ShellReconnectTest : public ::testing::Test {
     };
   }
 
+  // Before the test's own class, whose Attachment() may be running.
+  void TearDown() override { fake_.Stop(); }
+
   // The n-th, from 1.
   virtual grpc::Status Attachment(int number, const pb::AttachProcessRequest::Attach& attach,
                                   grpc::ServerContext* context, Stream* stream) = 0;
