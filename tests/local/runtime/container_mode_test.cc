@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace {
@@ -38,9 +39,14 @@ Ran RunBootstrap(const std::string& env, const std::string& arguments) {
 }
 
 TEST(ContainerMode, EndsWithTheEntrypointsCodeThoughExecdRuns) {
-  const Ran ran = RunBootstrap("EXECD=/usr/bin/env", "sh -c 'echo hi; exit 5'");
+  const std::string folder = getenv("TEST_TMPDIR");
+  const std::string execd = folder + "/execd", up = folder + "/up";
+  std::ofstream(execd) << "#!/bin/sh\nenv\n: >" << up << "\n";
+  fs::permissions(execd, fs::perms::owner_all);
+  const Ran ran = RunBootstrap(
+      "EXECD=" + execd, "sh -c 'until [ -e " + up + " ]; do sleep 0.01; done; echo hi; exit 5'");
   EXPECT_EQ(ran.code, 5);
-  EXPECT_THAT(ran.output, HasSubstr("starting OpenSandbox Execd daemon at /usr/bin/env.\n"));
+  EXPECT_THAT(ran.output, HasSubstr("starting OpenSandbox Execd daemon at " + execd + ".\n"));
   EXPECT_THAT(ran.output, HasSubstr("hi\n"));
   EXPECT_THAT(ran.output, HasSubstr("EXECD_ENVS=")) << "execd sees the variable";
   EXPECT_TRUE(fs::exists(std::string(getenv("TEST_TMPDIR")) + "/dotenv"));
