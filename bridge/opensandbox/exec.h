@@ -35,6 +35,9 @@ struct ExecBatch {
   int64_t stdout_bytes = 0;  // all that was printed, delivered or not
   int64_t stderr_bytes = 0;
   bool lossy = false;
+  // A process that the command left behind could still print, and nobody listens to it any more.
+  // Absent: the daemon does not tell.
+  std::optional<bool> still_open = {};
 
   size_t bytes() const {
     size_t sum = 0;

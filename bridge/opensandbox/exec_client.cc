@@ -355,7 +355,8 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::GetOwn(SandboxHandle sandbox, ExecId 
                 .started_at = record.started_at,
                 .finished_at = record.finished_at,
                 .stdout_bytes = record.stdout_bytes,
-                .stderr_bytes = record.stderr_bytes};
+                .stderr_bytes = record.stderr_bytes,
+                .still_open = record.still_open};
   if (record.exited) info.outcome = record.exited->outcome;
   co_return info;
 }

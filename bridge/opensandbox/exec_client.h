@@ -33,6 +33,7 @@ struct ExecInfo {
   absl::Time finished_at = absl::InfinitePast();
   std::optional<int64_t> stdout_bytes = {};
   std::optional<int64_t> stderr_bytes = {};
+  std::optional<bool> still_open = {};  // as in ExecBatch
   ExecFidelity fidelity = ExecFidelity::kBytes;
 };
 

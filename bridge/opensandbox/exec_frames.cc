@@ -39,6 +39,15 @@ bool Bool(const Json& object, const char* key) {
   return it != object.end() && it->is_boolean() && it->get<bool>();
 }
 
+// Does a descendant hold one of the outputs? Absent where the daemon does not say so of both.
+std::optional<bool> StillOpen(const Json& object) {
+  for (const char* key : {"stdout_open", "stderr_open"}) {
+    const auto it = object.find(key);
+    if (it == object.end() || !it->is_boolean()) return std::nullopt;
+  }
+  return Bool(object, "stdout_open") || Bool(object, "stderr_open");
+}
+
 std::string Text(const Json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
@@ -165,7 +174,7 @@ absl::StatusOr<ExecExited> ParseExecExited(std::string_view json) {
 absl::StatusOr<ExecDrained> ParseExecDrained(std::string_view json) {
   const Json object = ParseObject(json);
   if (object.is_null()) return Malformed("an exec's totals");
-  return ExecDrained{Int(object, "stdout_bytes"), Int(object, "stderr_bytes")};
+  return ExecDrained{Int(object, "stdout_bytes"), Int(object, "stderr_bytes"), StillOpen(object)};
 }
 
 absl::StatusOr<ExecRecord> ParseExecRecord(std::string_view json) {
@@ -177,6 +186,7 @@ absl::StatusOr<ExecRecord> ParseExecRecord(std::string_view json) {
   record.started_at = Time(object, "started_at");
   record.stdout_bytes = Int(object, "stdout_bytes");
   record.stderr_bytes = Int(object, "stderr_bytes");
+  record.still_open = StillOpen(object);
   if (const auto outcome = object.find("outcome");
       outcome != object.end() && outcome->is_object()) {
     absl::StatusOr<ExecExited> exited = ExitedOf(*outcome);

@@ -80,6 +80,7 @@ absl::StatusOr<ExecExited> ParseExecExited(std::string_view json);
 struct ExecDrained {
   int64_t stdout_bytes = 0;
   int64_t stderr_bytes = 0;
+  std::optional<bool> still_open = {};  // either of the two
 };
 absl::StatusOr<ExecDrained> ParseExecDrained(std::string_view json);
 
@@ -92,6 +93,7 @@ struct ExecRecord {
   absl::Time finished_at = absl::InfinitePast();
   int64_t stdout_bytes = 0;
   int64_t stderr_bytes = 0;
+  std::optional<bool> still_open = {};  // once it is drained
 };
 absl::StatusOr<ExecRecord> ParseExecRecord(std::string_view json);
 

@@ -257,6 +257,7 @@ absl::Status OwnExec::TakeFrame(const ExecFrame& frame, ExecBatch* batch) {
       batch->drained = drained_ = true;
       batch->stdout_bytes = drained.stdout_bytes;
       batch->stderr_bytes = drained.stderr_bytes;
+      batch->still_open = drained.still_open;
       // What it did not send is gone: it has forgotten the place where it could be asked for.
       batch->lossy = drained.stdout_bytes != next_[0] || drained.stderr_bytes != next_[1];
       return absl::OkStatus();

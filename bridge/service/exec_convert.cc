@@ -170,6 +170,7 @@ void ExecInfoToProto(const ExecInfo& info, v1::ExecInfo* proto) {
   }
   if (info.stdout_bytes) proto->set_stdout_bytes(*info.stdout_bytes);
   if (info.stderr_bytes) proto->set_stderr_bytes(*info.stderr_bytes);
+  if (info.still_open) proto->set_still_open(*info.still_open);
   proto->set_fidelity(FidelityToProto(info.fidelity));
 }
 

@@ -111,6 +111,7 @@ Task<bool> ExecPump::SendEnd(const ExecBatch& batch) {
   drained->set_stdout_truncated(limit_.truncated(StreamId::kStdout, batch.stdout_bytes));
   drained->set_stderr_truncated(limit_.truncated(StreamId::kStderr, batch.stderr_bytes));
   drained->set_lossy(batch.lossy);
+  if (batch.still_open) drained->set_still_open(*batch.still_open);
   co_return co_await Send();
 }
 

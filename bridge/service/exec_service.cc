@@ -111,6 +111,7 @@ Task<absl::Status> ExecServiceImpl::HandleRun(Unary& call, Ref<v1::RunRequest> r
   response.set_stderr_truncated(limit.truncated(StreamId::kStderr, batch.stderr_bytes));
   response.set_fidelity(FidelityToProto((*exec)->fidelity()));
   response.set_lossy(batch.lossy);
+  if (batch.still_open) response.set_still_open(*batch.still_open);
   co_return absl::OkStatus();
 }
 

@@ -213,6 +213,21 @@ TEST_P(ExactExec, BackgroundChildrenDoNotHoldTheCall) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(5));
 }
 
+// "IMPORTANT" was thrown away, and everything said that the output was complete.
+TEST_P(ExactExec, OutputThatNobodyWaitsForIsDeclared) {
+  const bool own = GetParam().flags.empty();
+  const auto told = [&](const char* shell) {
+    ExecResult result = bench.Run({.shell = shell, .detach_on_disconnect = true});
+    EXPECT_EQ(result.out, "a\n");
+    EXPECT_EQ(bench.Get(result.id)->still_open, result.last.still_open);
+    return result.last.still_open;
+  };
+  using Told = std::optional<bool>;
+  EXPECT_EQ(told("(sleep 5; echo IMPORTANT) & echo a"), own ? Told(true) : Told());
+  EXPECT_EQ(told("sleep 5 >/dev/null & echo a"), own ? Told(true) : Told());  // stderr
+  EXPECT_EQ(told("sleep 5 >/dev/null 2>&1 & echo a"), own ? Told(false) : Told());
+}
+
 TEST_P(ExactExec, DroppedCommandDiesWithItsGroupAndLeavesNothing) {
   // A member of the group ignores SIGTERM.
   const std::string nap = Nap();

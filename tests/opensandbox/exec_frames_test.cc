@@ -124,6 +124,20 @@ TEST(ExecJson, RecordOfARunningAndAnEndedExec) {
   EXPECT_FALSE(ParseExecRecord(R"({"running":false,"outcome":{}})").ok());
 }
 
+TEST(ExecJson, WhatTheDaemonDoesNotSayOfOpenOutputsIsUnknown) {
+  using Told = std::optional<bool>;
+  for (const auto& [json, told] :
+       {std::pair<const char*, Told>{R"({"running":false})", {}},
+        {R"({"running":false,"stdout_open":false})", {}},
+        {R"({"running":false,"stdout_open":false,"stderr_open":"yes"})", {}},
+        {R"({"running":false,"stdout_open":false,"stderr_open":false})", false},
+        {R"({"running":false,"stdout_open":true,"stderr_open":false})", true},
+        {R"({"running":false,"stdout_open":false,"stderr_open":true})", true}}) {
+    EXPECT_EQ(ParseExecDrained(json)->still_open, told) << json;
+    EXPECT_EQ(ParseExecRecord(json)->still_open, told) << json;
+  }
+}
+
 TEST(ExecJson, RequestHasOnlyWhatIsSet) {
   EXPECT_EQ(ExecRequestJson({.shell = "true"}, absl::Seconds(15)),
             R"({"heartbeat_ms":15000,"on_disconnect":"kill","shell":"true"})");

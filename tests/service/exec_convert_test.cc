@@ -138,6 +138,18 @@ TEST(OutcomeToProto, EveryAlternativeIsItself) {
   EXPECT_TRUE(proto(Lost{"r", true}).lost().maybe_running());
 }
 
+TEST(ExecInfoToProto, AnUnknownIsNotFalse) {
+  const auto proto = [](const ExecInfo& info) {
+    v1::ExecInfo p;
+    ExecInfoToProto(info, &p);
+    return p;
+  };
+  EXPECT_FALSE(proto({}).has_still_open());
+  EXPECT_FALSE(proto({.still_open = false}).still_open());
+  EXPECT_TRUE(proto({.still_open = false}).has_still_open());
+  EXPECT_TRUE(proto({.still_open = true}).still_open());
+}
+
 TEST(KeepaliveFromProto, HasADefaultAndBounds) {
   google::protobuf::Duration duration;
   EXPECT_EQ(*KeepaliveFromProto(false, duration), kDefaultKeepalive);

@@ -60,6 +60,7 @@ class TwoHalves final : public Exec {
       default:
         batch->drained = true;
         batch->stdout_bytes = 8;
+        batch->still_open = true;
     }
     co_return absl::OkStatus();
   }
@@ -93,6 +94,7 @@ TEST(ExecPump, WhatWasSkippedIsTruncated) {
   EXPECT_EQ(drained.stdout_bytes(), 8);
   EXPECT_TRUE(drained.stdout_truncated());
   EXPECT_FALSE(drained.stderr_truncated());
+  EXPECT_TRUE(drained.still_open());
 }
 
 }  // namespace

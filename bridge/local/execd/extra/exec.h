@@ -112,6 +112,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   int64_t NextInput() const;
   Failure StdinFailure(std::string_view code, std::string_view message) const;
   std::string OutcomeJson() const;
+  std::string OpenJson() const;  // two members, without braces
   std::string DrainedJson() const;
 
   const std::string id_;

@@ -220,10 +220,13 @@ std::string Exec::OutcomeJson() const {
   return out + "}";
 }
 
+std::string Exec::OpenJson() const {
+  return std::string("\"stdout_open\":") + Bool(out_open_) + ",\"stderr_open\":" + Bool(err_open_);
+}
+
 std::string Exec::DrainedJson() const {
   return "{\"stdout_bytes\":" + std::to_string(out_.end()) +
-         ",\"stderr_bytes\":" + std::to_string(err_.end()) + ",\"stdout_open\":" + Bool(out_open_) +
-         ",\"stderr_open\":" + Bool(err_open_) + "}";
+         ",\"stderr_bytes\":" + std::to_string(err_.end()) + "," + OpenJson() + "}";
 }
 
 std::string Exec::InfoJson() const {
@@ -244,6 +247,7 @@ std::string Exec::InfoJson() const {
   out += std::string(",\"stdin_open\":") + Bool(!stdin_closed_);
   number("attached", static_cast<int64_t>(readers_.size()));
   if (status_) out += ",\"outcome\":" + OutcomeJson() + ",\"drained\":" + Bool(drained_);
+  if (drained_) out += "," + OpenJson();
   return out + "}";
 }
 
