@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/local/execd/file_ops.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/fsuid.h>
@@ -19,6 +18,7 @@
 #include "bridge/local/execd/glob.h"
 #include "bridge/local/execd/go_text.h"
 #include "bridge/local/execd/paths.h"
+#include "bridge/local/execd/tree.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -33,42 +33,20 @@ ApiError AccessFailed(int error, const std::string& message) {
   return Failed("error accessing file: " + message);
 }
 
-// Names in a directory, sorted; the errno on failure.
-int ReadNames(const std::string& path, std::vector<std::string>* names) {
-  DIR* directory = opendir(path.c_str());
-  if (directory == nullptr) return errno;
-  while (const dirent* entry = readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names->emplace_back(name);
-  }
-  closedir(directory);
-  std::sort(names->begin(), names->end());
-  return 0;
-}
-
-std::string Join(const std::string& directory, const std::string& name) {
-  return directory == "/" ? directory + name : directory + "/" + name;
-}
-
 // Entries below `path`, each followed by what is below it, down to `depth` levels.
 std::optional<ApiError> Walk(const std::string& path, int64_t depth, std::vector<FileInfo>* out) {
-  if (depth <= 0) return std::nullopt;
-  std::vector<std::string> names;
-  if (const int error = ReadNames(path, &names); error != 0) {
-    return AccessFailed(error, GoPathError("open", path, error));
-  }
-  for (const std::string& name : names) {
-    FileInfo info;
-    const std::string child = Join(path, name);
-    if (const int error = ReadFileInfo(child, &info); error != 0) {
-      return Failed("error accessing file: " + GoPathError("lstat", child, error));
-    }
-    const bool is_directory = S_ISDIR(info.stat.st_mode);
+  TreeWalk walk(depth);
+  std::optional<WalkFailure> unopened = walk.Open(path);
+  WalkFailure failure = unopened.value_or(WalkFailure());
+  FileInfo info;
+  TreeWalk::Step step = unopened ? TreeWalk::Step::kFailed : walk.Next(&info, &failure);
+  for (; step == TreeWalk::Step::kEntry; step = walk.Next(&info, &failure)) {
     out->push_back(std::move(info));
-    if (!is_directory) continue;
-    if (auto failure = Walk(child, depth - 1, out)) return failure;
   }
-  return std::nullopt;
+  if (step == TreeWalk::Step::kEnd) return std::nullopt;
+  const std::string words = GoPathError(failure.operation, failure.path, failure.error);
+  if (failure.operation == "open") return AccessFailed(failure.error, words);
+  return Failed("error accessing file: " + words);
 }
 
 }  // namespace
@@ -190,18 +168,19 @@ std::optional<ApiError> SearchFiles(const std::string& sent, const std::string& 
 
 std::string MakeAllDirectories(const std::string& path) {
   struct stat info;
-  if (stat(path.c_str(), &info) == 0) {
-    return S_ISDIR(info.st_mode) ? "" : GoPathError("mkdir", path, ENOTDIR);
+  const std::vector<std::string> missing = MissingDirectories(path);
+  const std::string there = missing.empty() ? path : DirName(missing.front());
+  if (stat(there.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+    return GoPathError("mkdir", there, ENOTDIR);
   }
-  const std::string parent = DirName(path);
-  if (parent != path && parent != ".") {
-    if (std::string failure = MakeAllDirectories(parent); !failure.empty()) return failure;
+  for (const std::string& directory : missing) {
+    if (mkdir(directory.c_str(), 0777) == 0) continue;
+    const int error = errno;
+    // Somebody else may have made it meanwhile.
+    if (lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+    return GoPathError("mkdir", directory, error);
   }
-  if (mkdir(path.c_str(), 0777) == 0) return "";
-  const int error = errno;
-  // Somebody else may have made it meanwhile.
-  if (lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return "";
-  return GoPathError("mkdir", path, error);
+  return "";
 }
 
 std::optional<ApiError> MakeDirectories(const std::map<std::string, Permission>& directories) {

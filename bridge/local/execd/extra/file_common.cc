@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "bridge/local/execd/paths.h"
+#include "bridge/local/execd/tree.h"
 #include "bridge/local/execd/users.h"
 
 namespace bridge::local::execd::extra {
@@ -70,18 +70,14 @@ void ReadTime(StrictQuery& query, std::string_view name, std::optional<absl::Tim
 }
 
 std::optional<Failure> MakeParents(const std::string& directory) {
-  struct stat info;
-  if (stat(directory.c_str(), &info) == 0) return std::nullopt;
-  const std::string parent = DirName(directory);
-  if (parent != directory) {
-    if (auto failure = MakeParents(parent)) return failure;
+  for (const std::string& missing : MissingDirectories(directory)) {
+    if (mkdir(missing.c_str(), 0755) == 0) {
+      chmod(missing.c_str(), 0755);  // whatever the umask is
+    } else if (errno != EEXIST) {    // made by somebody else just now
+      return FromErrno("mkdir", missing, errno);
+    }
   }
-  if (mkdir(directory.c_str(), 0755) == 0) {
-    chmod(directory.c_str(), 0755);  // whatever the umask is
-    return std::nullopt;
-  }
-  if (errno == EEXIST) return std::nullopt;  // made by somebody else just now
-  return FromErrno("mkdir", directory, errno);
+  return std::nullopt;
 }
 
 }  // namespace bridge::local::execd::extra

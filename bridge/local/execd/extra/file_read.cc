@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/local/execd/extra/file_read.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,11 +8,12 @@
 #include <cerrno>
 #include <climits>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "bridge/local/execd/extra/request.h"
 #include "bridge/local/execd/file_info.h"
 #include "bridge/local/execd/go_text.h"
+#include "bridge/local/execd/tree.h"
 
 namespace bridge::local::execd::extra {
 namespace {
@@ -132,82 +132,33 @@ void SendInfo(Exchange& exchange) {
   (void)exchange.Respond({200, {{"Content-Type", "application/json"}}, json});
 }
 
-// Entries below a directory in pieces, parents before children, names in byte order.
-class DirectoryWriter {
- public:
-  DirectoryWriter(Exchange& exchange, UserDatabase users)
-      : exchange_(exchange), users_(std::move(users)) {}
-
-  // The names of the uppermost directory.
-  std::optional<Failure> Open(const std::string& path) { return ReadNames(path, &root_); }
-
-  // False: the client has gone.
-  bool Write(const std::string& path, int64_t depth) {
-    out_ = "[";
-    if (!WriteNames(path, root_, depth)) return false;
-    if (failure_) Add("{\"error\":" + failure_->Json() + "}");
-    out_ += ']';
-    return exchange_.Write(out_).ok();
-  }
-
- private:
-  using Names = std::vector<std::string>;
-
-  static std::optional<Failure> ReadNames(const std::string& path, Names* names) {
-    DIR* directory = opendir(path.c_str());
-    if (directory == nullptr) return FromErrno("open", path, errno);
-    errno = 0;
-    while (const dirent* entry = readdir(directory)) {
-      const std::string_view name = entry->d_name;
-      if (name != "." && name != "..") names->emplace_back(name);
+// What a walk finds as a JSON array, in pieces. False: the client has gone.
+bool WriteEntries(Exchange& exchange, TreeWalk& walk) {
+  const UserDatabase users = UserDatabase::Read();
+  std::string out = "[";
+  bool any = false;
+  const auto add = [&](const std::string& entry) {
+    if (std::exchange(any, true)) out += ',';
+    out += entry;
+  };
+  FileInfo info;
+  WalkFailure failure;
+  TreeWalk::Step step;
+  while ((step = walk.Next(&info, &failure)) != TreeWalk::Step::kEnd) {
+    if (step == TreeWalk::Step::kFailed) {
+      if (failure.error == ENOENT) continue;  // it has gone meanwhile, and is not there
+      add("{\"error\":" + FromErrno(failure.operation, failure.path, failure.error).Json() + "}");
+      break;
     }
-    const int error = errno;
-    closedir(directory);
-    if (error != 0) return FromErrno("read", path, error);
-    std::sort(names->begin(), names->end());
-    return std::nullopt;
+    std::string entry;
+    AppendEntry(entry, info.path, info.stat, users);
+    add(entry);
+    if (out.size() < kPieceBytes) continue;
+    if (!exchange.Write(out).ok()) return false;
+    out.clear();
   }
-
-  bool WriteNames(const std::string& path, const Names& names, int64_t depth) {
-    for (const std::string& name : names) {
-      const std::string child = path.ends_with('/') ? path + name : path + "/" + name;
-      struct stat info = {};
-      if (lstat(child.c_str(), &info) != 0) {
-        if (errno == ENOENT) continue;  // it has gone meanwhile, and is not there
-        failure_ = FromErrno("lstat", child, errno);
-        return true;
-      }
-      std::string entry;
-      AppendEntry(entry, child, info, users_);
-      Add(entry);
-      if (out_.size() >= kPieceBytes) {
-        if (!exchange_.Write(out_).ok()) return false;
-        out_.clear();
-      }
-      if (!S_ISDIR(info.st_mode) || depth <= 1) continue;
-      Names below;
-      failure_ = ReadNames(child, &below);
-      if (failure_ && failure_->error == ENOENT) failure_.reset();
-      if (failure_) return true;
-      if (!WriteNames(child, below, depth - 1)) return false;
-      if (failure_) return true;
-    }
-    return true;
-  }
-
-  void Add(std::string_view entry) {
-    if (any_) out_ += ',';
-    any_ = true;
-    out_ += entry;
-  }
-
-  Exchange& exchange_;
-  const UserDatabase users_;
-  Names root_;
-  std::string out_;
-  bool any_ = false;
-  std::optional<Failure> failure_;
-};
+  return exchange.Write(out += ']').ok();
+}
 
 void SendDirectory(Exchange& exchange) {
   std::string path;
@@ -217,10 +168,12 @@ void SendDirectory(Exchange& exchange) {
   query.Integer("depth", 1, kMaxDepth, &depth);
   if (const auto failure = query.Finish()) return Reply(exchange, *failure);
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  DirectoryWriter writer(exchange, UserDatabase::Read());
-  if (const auto failure = writer.Open(path)) return Reply(exchange, *failure);
+  TreeWalk walk(depth.value_or(1));
+  if (const auto failure = walk.Open(path)) {
+    return Reply(exchange, FromErrno(failure->operation, failure->path, failure->error));
+  }
   if (!exchange.Start({200, {{"Content-Type", "application/json"}}, ""}).ok()) return;
-  if (writer.Write(path, depth.value_or(1))) (void)exchange.Finish();
+  if (WriteEntries(exchange, walk)) (void)exchange.Finish();
 }
 
 }  // namespace

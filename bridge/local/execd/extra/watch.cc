@@ -71,15 +71,26 @@ std::optional<Failure> Watch::Open(const std::string& root, bool recursive) {
   fd_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (fd_ < 0) return CannotWatch(root, errno);
   std::vector<WatchEvent> found;
-  if (auto failure = AddDirectory(root_, &found)) return failure;
+  if (auto failure = AddTree(root_, &found)) return failure;
   root_wd_ = paths_.begin()->first;
   return std::nullopt;
 }
 
 // Watches a directory, and with `recursive` all below it. What is found there is reported too,
-// since it may have been made before the watch was.
-std::optional<Failure> Watch::AddDirectory(const std::string& path,
-                                           std::vector<WatchEvent>* found) {
+// since it may have been made before the watch was. A loop: a tree may be deeper than the stack.
+std::optional<Failure> Watch::AddTree(const std::string& path, std::vector<WatchEvent>* found) {
+  std::vector<std::string> left = {path};
+  while (!left.empty()) {
+    const std::string next = std::move(left.back());
+    left.pop_back();
+    if (auto failure = AddDirectory(next, found, &left)) return failure;
+  }
+  return std::nullopt;
+}
+
+// Those in it are appended to `below`.
+std::optional<Failure> Watch::AddDirectory(const std::string& path, std::vector<WatchEvent>* found,
+                                           std::vector<std::string>* below) {
   const bool is_root = paths_.empty();
   const int wd = inotify_add_watch(fd_, path.c_str(), is_root ? kMask : kMask | IN_DONT_FOLLOW);
   if (wd < 0) {
@@ -91,17 +102,16 @@ std::optional<Failure> Watch::AddDirectory(const std::string& path,
   if (!recursive_) return std::nullopt;
   DIR* directory = opendir(path.c_str());
   if (directory == nullptr) return std::nullopt;
-  std::optional<Failure> failure;
-  while (const dirent* entry = failure ? nullptr : readdir(directory)) {
+  while (const dirent* entry = readdir(directory)) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     const std::string child = Join(path, std::string(name));
     const std::string_view type = TypeAt(child, entry->d_type == DT_DIR);
     found->push_back({WatchEvent::Kind::kCreated, child, "", type});
-    if (type == "directory") failure = AddDirectory(child, found);
+    if (type == "directory") below->push_back(child);
   }
   closedir(directory);
-  return failure;
+  return std::nullopt;
 }
 
 bool Watch::ReadRaw(std::vector<Raw>* out) {
@@ -194,7 +204,7 @@ std::optional<Failure> Watch::Handle(const Raw& event, const Raw* partner,
 std::optional<Failure> Watch::Appeared(const std::string& path, bool directory,
                                        std::vector<WatchEvent>* out) {
   out->push_back({WatchEvent::Kind::kCreated, path, "", TypeAt(path, directory)});
-  return directory && recursive_ ? AddDirectory(path, out) : std::nullopt;
+  return directory && recursive_ ? AddTree(path, out) : std::nullopt;
 }
 
 // Moved away or removed, with everything below it.

@@ -51,7 +51,9 @@ class Watch {
     std::string name;
   };
 
-  std::optional<Failure> AddDirectory(const std::string& path, std::vector<WatchEvent>* found);
+  std::optional<Failure> AddTree(const std::string& path, std::vector<WatchEvent>* found);
+  std::optional<Failure> AddDirectory(const std::string& path, std::vector<WatchEvent>* found,
+                                      std::vector<std::string>* below);
   bool ReadRaw(std::vector<Raw>* out);
   std::vector<Raw> ReadBatch();
   std::optional<Failure> Handle(const Raw& event, const Raw* partner, std::vector<WatchEvent>* out);
