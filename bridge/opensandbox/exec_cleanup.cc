@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/file_codec.h"
 
 namespace bridge {
 namespace {
@@ -46,6 +47,17 @@ Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteComman
     co_await KillGroup(sandbox, *folder, command->id().empty() ? kIdPatience : absl::Duration());
     co_await RemoveExecFolder(sandbox, *folder, stdin_uploaded);
   }
+}
+
+Task<void> NoteCut(SandboxHandle sandbox, ExecFolder folder) {
+  constexpr absl::Duration kLimit = absl::Seconds(5);
+  constexpr unsigned kOwnersAlone = 0700;
+  HttpRequest request =
+      sandbox.client.Request(sandbox.context, *sandbox.daemon, "POST", "/directories", kLimit);
+  request.headers.Set("Content-Type", "application/json");
+  request.body = MakeDirectoryJson(folder.cut(), kOwnersAlone);
+  request.resend = Resend::kAlways;  // twice is as once
+  (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(request), 4096);
 }
 
 Task<void> RemoveExecFolder(SandboxHandle sandbox, ExecFolder folder, bool stdin_uploaded) {

@@ -19,6 +19,9 @@ namespace bridge {
 Task<void> KillRemoteCommand(SandboxHandle sandbox, std::shared_ptr<RemoteCommand> command,
                              std::optional<ExecFolder> folder, bool stdin_uploaded);
 
+// Notes for later callers, at folder.cut(), that a caller ended this exec. Best effort.
+Task<void> NoteCut(SandboxHandle sandbox, ExecFolder folder);
+
 // Removes an exec's folder. Best effort.
 Task<void> RemoveExecFolder(SandboxHandle sandbox, ExecFolder folder, bool stdin_uploaded);
 

@@ -70,11 +70,15 @@ FileExec::FileExec(SandboxHandle sandbox, ExecFolder folder, ExecId id, OnDrop o
 FileExec::~FileExec() {
   for (Output& output : outputs_) output.download.reset();
   const bool over = reported_ && drained_;
+  // An exec that still runs is ended by this. Who asks for its outcome later is to hear that,
+  // though the folder goes.
+  const bool cut = !outcome_ || std::holds_alternative<CancelledEnd>(*outcome_);
   if (over && command_ == nullptr) return;  // attached: others may want the files still
   if (over && on_drop_ == OnDrop::kKill) {
     sandbox_.background.Start("remove the files of an exec",
-                              [sandbox = sandbox_.ForBackground(kIdle), folder = folder_,
+                              [sandbox = sandbox_.ForBackground(kIdle), folder = folder_, cut,
                                uploaded = stdin_uploaded_]() -> Task<void> {
+                                if (cut) co_await NoteCut(sandbox, folder);
                                 co_await RemoveExecFolder(sandbox, folder, uploaded);
                               });
     return;
@@ -82,9 +86,10 @@ FileExec::~FileExec() {
   if (over || refused_ || on_drop_ == OnDrop::kDetach) return;
   sandbox_.background.Start(
       "kill a command",
-      [sandbox = sandbox_.ForBackground(kIdle), folder = folder_, id = exec_id_,
+      [sandbox = sandbox_.ForBackground(kIdle), folder = folder_, id = exec_id_, cut,
        uploaded = stdin_uploaded_,
        command = std::shared_ptr<RemoteCommand>(std::move(command_))]() mutable -> Task<void> {
+        if (cut) co_await NoteCut(sandbox, folder);
         if (command != nullptr) {
           co_await KillRemoteCommand(sandbox, std::move(command), folder, uploaded);
         } else {

@@ -26,10 +26,9 @@ Task<Outcome> ResolveOutcome(SandboxHandle sandbox, ExecFolder folder, Outcome s
                              absl::Duration timeout, absl::Duration ran_for) {
   if (const auto* signalled = std::get_if<Signalled>(&said)) {
     const Signalled by = *signalled;
-    if (by.number != 0) {
-      const bool sent = co_await Exists(sandbox, folder.sent(by.number));
-      if (sent) co_return CancelledEnd{true, by};
-    }
+    bool ours = by.number != 0 && co_await Exists(sandbox, folder.sent(by.number));
+    if (!ours) ours = co_await Exists(sandbox, folder.cut());
+    if (ours) co_return CancelledEnd{true, by};
     co_return WithTimeout(by, timeout, ran_for);
   }
   const auto* exit = std::get_if<ExitCode>(&said);

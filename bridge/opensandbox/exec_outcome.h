@@ -15,8 +15,7 @@
 namespace bridge {
 
 // `said` of a command that was run by RedirectScript in `folder` and has ended. Asks the daemon at
-// most once, and nothing after an ordinary exit. Where the folder cannot be asked, `said` is all
-// there is.
+// most twice, and nothing after an ordinary exit. Where it cannot be asked, `said` is all there is.
 Task<Outcome> ResolveOutcome(SandboxHandle sandbox, ExecFolder folder, Outcome said,
                              absl::Duration timeout, absl::Duration ran_for);
 

@@ -34,6 +34,7 @@ class OwnExec final : public Exec {
 
  private:
   static Task<void> Kill(SandboxHandle sandbox, std::string id);
+  static Task<void> Prevent(SandboxHandle sandbox, std::string id);
   Task<absl::Status> BeginOnce();
   Task<absl::Status> Open();
   Task<absl::Status> ReadMore();

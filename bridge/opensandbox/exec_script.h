@@ -39,6 +39,10 @@ class ExecFolder {
   // A directory that is there once SignalScript sent this signal. Not a file: the folder is the
   // command's own, and a shell that writes a file follows the link that lies in its place.
   std::string sent(int signal) const { return path_ + "/s" + std::to_string(signal); }
+  // A directory beside the folder, which it outlives: there once the bridge ended the command for a
+  // caller, or saw that one had ended it. What the daemon's word on its end means is then known for
+  // as long as the daemon gives it.
+  std::string cut() const { return path_ + ".cut"; }
   // Beside the folder, not in it, since the folder is made by the command's own user.
   std::string uploaded_stdin() const { return path_ + ".in"; }
 

@@ -54,6 +54,62 @@ TEST_P(ExecSignal, DeathByASignalSentThroughTheBridgeIsACancellation) {
   }
 }
 
+// Was somebody else's signal on a stock daemon, and on ours an exec that nobody had ever heard of.
+TEST_P(ExecSignal, TheOutcomeOfACutExecIsACancellationForEverybodyElse) {
+  const std::string id = bench.StartAndDrop({.shell = "echo up; exec sleep 600"}, "up");
+  bench.Settle();
+  ExecBench elsewhere(execd.url());  // another bridge
+  const auto info = elsewhere.Get(id);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_FALSE(info->running);
+  ASSERT_TRUE(info->outcome && std::holds_alternative<CancelledEnd>(*info->outcome));
+  EXPECT_TRUE(std::get<CancelledEnd>(*info->outcome).confirmed);
+}
+
+TEST_P(ExecSignal, WhoIsAttachedSeesTheCancellationByAnotherClient) {
+  const std::string id =
+      bench.StartAndDrop({.shell = "echo up; exec sleep 600", .detach_on_disconnect = true}, "up");
+  std::optional<Outcome> outcome;
+  RunTask(bench.loop, [&]() -> Task<void> {
+    auto stays = co_await bench.client.Attach(bench.context, bench.box, id, 0, 0,
+                                              /*kill_on_drop=*/false, absl::Seconds(1));
+    EXPECT_TRUE(stays.ok()) << stays.status();
+    auto goes = co_await bench.client.Attach(bench.context, bench.box, id, 0, 0,
+                                             /*kill_on_drop=*/true, absl::Seconds(1));
+    EXPECT_TRUE(goes.ok()) << goes.status();
+    if (!stays.ok() || !goes.ok()) co_return;
+    goes->reset();
+    ExecBatch batch;
+    while (!batch.drained && (co_await (*stays)->Next(&batch, absl::Seconds(1))).ok()) {
+      if (batch.exited) outcome = batch.exited;
+    }
+  });
+  ASSERT_TRUE(outcome && std::holds_alternative<CancelledEnd>(*outcome));
+  bench.Settle();
+  EXPECT_EQ(bench.Get(id)->outcome, outcome);
+}
+
+// The files go when the exec is over, and with them went who had sent the signal.
+TEST_P(ExecSignal, ACancellationThatWasReportedStaysOne) {
+  const std::string id = RunTask(bench.loop, [&]() -> Task<std::string> {
+    const ExecSpec spec{.shell = "echo up; exec sleep 600"};
+    auto exec = co_await bench.client.Start(bench.context, bench.box, spec, absl::Seconds(1));
+    if (!exec.ok()) co_return "";
+    ExecBatch batch;
+    while (batch.outputs.empty() && (co_await (*exec)->Next(&batch, absl::Seconds(1))).ok()) {
+    }
+    const auto sent =
+        co_await bench.client.Signal(bench.context, bench.box, (*exec)->id(), SIGTERM);
+    EXPECT_TRUE(sent.ok()) << sent.status();
+    while (!batch.drained && (co_await (*exec)->Next(&batch, absl::Seconds(1))).ok()) {
+    }
+    co_return (*exec)->id();
+  });
+  bench.Settle();
+  const Outcome cancelled = CancelledEnd{true, Signalled{SIGTERM}};
+  EXPECT_EQ(bench.Get(id)->outcome, cancelled);
+}
+
 TEST_P(ExecSignal, DeathByAnotherSignalThanTheOneSentIsNone) {
   const std::string id = bench.StartAndDrop(
       {.shell = "trap 'kill -KILL $$' TERM; echo up; while :; do sleep 0.05; done",
