@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bridge/base/error.h"
 
 namespace bridge {
@@ -34,6 +36,16 @@ bool IsPart(std::string_view text) {
          });
 }
 
+// The daemon knows the command alone: of an id with another nonce or timeout it would tell another
+// end. FNV-1a; meant against mistakes, since whoever may ask about a sandbox may ask all.
+std::string CheckDigits(std::string_view text) {
+  uint32_t hash = 2'166'136'261;
+  for (const char c : text) {
+    hash = static_cast<uint32_t>((hash ^ static_cast<unsigned char>(c)) * uint64_t{16'777'619});
+  }
+  return absl::StrCat(absl::Hex(hash, absl::kZeroPad8));
+}
+
 std::vector<std::string_view> Split(std::string_view text) {
   std::vector<std::string_view> parts;
   size_t begin = 0;
@@ -47,18 +59,23 @@ std::vector<std::string_view> Split(std::string_view text) {
 
 }  // namespace
 
-// ROUTE . COMMAND . TIMEOUT_MS . NONCE, where the last two may be "0".
+// ROUTE . COMMAND . TIMEOUT_MS . NONCE . CHECK, where the third and the fourth may be "0".
 std::string FormatExecId(const ExecId& id) {
   const bool timed = id.timeout != absl::InfiniteDuration();
-  return std::string(1, RouteLetter(id.route)) + kSeparator + id.command_id + kSeparator +
-         std::to_string(timed ? absl::ToInt64Milliseconds(id.timeout) : 0) + kSeparator +
-         (id.nonce.empty() ? "0" : id.nonce);
+  const std::string parts = std::string(1, RouteLetter(id.route)) + kSeparator + id.command_id +
+                            kSeparator +
+                            std::to_string(timed ? absl::ToInt64Milliseconds(id.timeout) : 0) +
+                            kSeparator + (id.nonce.empty() ? "0" : id.nonce);
+  return parts + kSeparator + CheckDigits(parts);
 }
 
 absl::StatusOr<ExecId> ParseExecId(std::string_view text) {
   const absl::Status unknown =
       MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no exec of this id");
-  const std::vector<std::string_view> parts = Split(text);
+  const size_t checked = text.rfind(kSeparator);
+  if (checked == std::string_view::npos) return unknown;
+  if (text.substr(checked + 1) != CheckDigits(text.substr(0, checked))) return unknown;
+  const std::vector<std::string_view> parts = Split(text.substr(0, checked));
   if (parts.size() != 4 || parts[0].size() != 1) return unknown;
   if (!std::all_of(parts.begin(), parts.end(), IsPart)) return unknown;
   ExecId id;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/exec_id.h"
 #include "tests/fakes/execd_process.h"
 #include "tests/opensandbox/exec_fixture.h"
 
@@ -325,8 +326,10 @@ TEST_P(ExactExec, AttachDeliversFromTheByteAskedFor) {
 }
 
 TEST_P(ExactExec, UnknownExecIsNotFound) {
-  for (const char* id : {"nonsense", "o.0123.0.0", "f.0123.0.9", "l.0123.0.0"}) {
-    if (GetParam().flags.empty() && id[0] == 'n') continue;
+  using Route = ExecId::Route;
+  for (const std::string& id :
+       {std::string("nonsense"), FormatExecId({Route::kOwn, "0123"}),
+        FormatExecId({Route::kFiles, "0123", "9"}), FormatExecId({Route::kLines, "0123"})}) {
     EXPECT_EQ(ReasonOf(bench.Get(id).status()), R::ERROR_REASON_PROCESS_NOT_FOUND) << id;
     EXPECT_EQ(ReasonOf(bench.Signal(id, SIGTERM).status()), R::ERROR_REASON_PROCESS_NOT_FOUND)
         << id;

@@ -32,7 +32,31 @@ TEST(ExecId, WhatNoBridgeMadeNamesNoExec) {
     EXPECT_EQ(ReasonOf(ParseExecId(text).status()), ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND)
         << text;
   }
-  EXPECT_FALSE(ParseExecId("o." + std::string(65, 'a') + ".0.0").ok());
+  // With the right digits at its end.
+  for (const ExecId& id : {ExecId{Route::kOwn, ""}, ExecId{Route::kOwn, "a/b"},
+                           ExecId{Route::kOwn, "../x"}, ExecId{Route::kOwn, "a", "b"},
+                           ExecId{Route::kOwn, std::string(65, 'a')}, ExecId{Route::kFiles, "a"},
+                           ExecId{Route::kFiles, "a", "b c"}, ExecId{Route::kFiles, "a", "b.c"},
+                           ExecId{Route::kLines, "a", "", absl::Milliseconds(-1)}}) {
+    EXPECT_FALSE(ParseExecId(FormatExecId(id)).ok()) << FormatExecId(id);
+  }
+}
+
+// Of such ids the daemon's word on the true one was told.
+TEST(ExecId, AnIdThatWasChangedNamesNoExec) {
+  for (const ExecId& id :
+       {ExecId{Route::kOwn, "0af3", ""}, ExecId{Route::kLines, "ab-1", "", absl::Milliseconds(50)},
+        ExecId{Route::kFiles, "0af3", "9e01", absl::Hours(1)}}) {
+    const std::string text = FormatExecId(id);
+    for (size_t i = 0; i < text.size(); ++i) {
+      std::string changed = text;
+      changed[i] = changed[i] == '0' ? '1' : '0';
+      EXPECT_FALSE(ParseExecId(changed).ok()) << changed;
+      EXPECT_FALSE(ParseExecId(text.substr(0, i)).ok()) << text.substr(0, i);
+    }
+    EXPECT_FALSE(ParseExecId(text + "ff").ok());
+    EXPECT_FALSE(ParseExecId(text + ".0").ok());
+  }
 }
 
 }  // namespace
