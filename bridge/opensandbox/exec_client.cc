@@ -268,10 +268,11 @@ Task<absl::StatusOr<std::unique_ptr<Exec>>> ExecClient::Attach(
       co_await FetchCommandStatus(client_, sandbox.context, sandbox.daemon, id.command_id));
   (void)status;
   const ExecFolder folder(sandbox.capabilities->scratch, id.nonce);
-  co_return std::make_unique<FileExec>(
-      sandbox, folder, std::move(id),
-      kill_on_drop ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach, stdout_offset,
-      stderr_offset);
+  const auto on_drop = kill_on_drop ? FileExec::OnDrop::kKill : FileExec::OnDrop::kDetach;
+  auto exec = std::make_unique<FileExec>(sandbox, folder, std::move(id), on_drop, stdout_offset,
+                                         stderr_offset);
+  CO_RETURN_IF_ERROR(co_await exec->CheckPlace());
+  co_return std::unique_ptr<Exec>(std::move(exec));
 }
 
 Task<absl::StatusOr<ExecSignalResult>> ExecClient::Signal(CallContext context, SandboxTarget target,

@@ -108,6 +108,13 @@ void FileExec::Skip(StreamId stream) {
   output.download.reset();
 }
 
+Task<absl::Status> FileExec::CheckPlace() {
+  if (outputs_[0].begin == 0 && outputs_[1].begin == 0) co_return absl::OkStatus();
+  absl::Status status = co_await LookAtSizes();
+  refused_ = !status.ok();
+  co_return status;
+}
+
 bool FileExec::Downloading() const {
   return std::any_of(outputs_.begin(), outputs_.end(),
                      [](const Output& output) { return output.download != nullptr; });
@@ -129,6 +136,11 @@ Task<absl::Status> FileExec::Next(ExecBatch* batch, absl::Duration patience) {
   co_return absl::OkStatus();
 }
 
+// As far as was seen: what a caller says to have had is not.
+int64_t FileExec::Printed(const Output& output) const {
+  return looked_ ? std::max(output.size, output.offset) : output.offset - output.begin;
+}
+
 // One step towards the next thing to report.
 Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
   if (Downloading()) {
@@ -143,8 +155,8 @@ Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
   if (outcome_ && !final_) co_return co_await FetchTheRest();
   if (outcome_) {
     batch->drained = drained_ = true;
-    batch->stdout_bytes = std::max(outputs_[0].size, outputs_[0].offset);
-    batch->stderr_bytes = std::max(outputs_[1].size, outputs_[1].offset);
+    batch->stdout_bytes = Printed(outputs_[0]);
+    batch->stderr_bytes = Printed(outputs_[1]);
     batch->lossy = lossy_;
     co_return absl::OkStatus();
   }
@@ -250,10 +262,12 @@ absl::Status FileExec::TakeSize(Output& output, int64_t size) {
 }
 
 // Not there yet: the shell is still at its first lines. Not there at the end: the command, or
-// somebody else, removed it with what was not fetched. Only a shell that was ended at once has
-// never made it.
+// somebody else, removed it with what was not fetched; of one that is attached to, the bridge. Only
+// a shell that was ended at once has never made it.
 void FileExec::TakeAbsence() {
-  if (outcome_ && (looked_ || std::holds_alternative<ExitCode>(*outcome_))) lossy_ = true;
+  const bool made =
+      looked_ || command_ == nullptr || (outcome_ && std::holds_alternative<ExitCode>(*outcome_));
+  if (outcome_ && made) lossy_ = true;
 }
 
 Task<absl::Status> FileExec::Ended(ExecBatch* batch) {

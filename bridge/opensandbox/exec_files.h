@@ -35,6 +35,9 @@ class FileExec final : public Exec {
            int64_t stdout_offset, int64_t stderr_offset);
   ~FileExec() override;
 
+  // Of one that was started before: is what is wanted not ahead of what there is? Await it first.
+  Task<absl::Status> CheckPlace();
+
   Task<absl::Status> Next(ExecBatch* batch, absl::Duration patience) override;
   void Skip(StreamId stream) override;
 
@@ -63,6 +66,7 @@ class FileExec final : public Exec {
   Task<absl::Status> ReadDownload(Output& output, ExecBatch* batch);
   absl::Status TakeSize(Output& output, int64_t size);
   void TakeAbsence();
+  int64_t Printed(const Output& output) const;
   absl::Status TakeHead(Output& output, const HttpHead& head);
   Task<absl::Status> Forgive(absl::Status failure);
   bool Downloading() const;

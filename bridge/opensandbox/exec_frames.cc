@@ -261,6 +261,12 @@ ExecRefusal ParseExecRefusal(const HttpResponse& response) {
     }
     return refusal;
   }
+  const std::string field = object.is_null() ? "" : Text(object, "field");
+  if (code == "INVALID_ARGUMENT" && (field == "stdout" || field == "stderr")) {
+    ExecRefusal refusal;  // the place where an attachment is to begin
+    refusal.status = InvalidField(field + "_offset", "lies ahead of the output");
+    return refusal;
+  }
   if (code == "INVALID_ARGUMENT") {
     return fail(ErrorReason::ERROR_REASON_UPSTREAM_REJECTED,
                 "the sandbox's daemon refused the request's content");

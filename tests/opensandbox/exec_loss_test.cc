@@ -69,6 +69,42 @@ TEST_P(ExecLoss, AnAttachAheadOfTheOutputIsRefusedAndTouchesNothing) {
   EXPECT_TRUE(bench.Signal(id, 9).ok());
 }
 
+// Was an UPSTREAM_REJECTED of our own daemon, and on a stock one said after the outcome.
+TEST_P(ExecLoss, AnAttachAheadOfTheOutputIsRefusedBeforeItBegins) {
+  for (const char* shell : {"printf abc", "printf abc; exec sleep 600"}) {
+    const std::string id =
+        bench.StartAndDrop({.shell = shell, .detach_on_disconnect = true}, "abc");
+    const auto attach = [&](int64_t out, int64_t err) {
+      return RunTask(bench.loop, [&]() -> Task<absl::Status> {
+        auto exec = co_await bench.client.Attach(bench.context, bench.box, id, out, err,
+                                                 /*kill_on_drop=*/false, absl::Seconds(1));
+        co_return exec.status();
+      });
+    };
+    EXPECT_TRUE(attach(3, 0).ok());
+    for (const absl::Status& status : {attach(4, 0), attach(0, 1)}) {
+      EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_INVALID_ARGUMENT) << status;
+      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("_offset")) << status;
+    }
+    (void)bench.Signal(id, 9);
+  }
+}
+
+// A stock daemon has nothing of it any more; what the caller says to have had is no news.
+TEST_P(ExecLoss, OutputThatWentWithItsExecIsMissing) {
+  const std::string id = bench.StartAndDrop({.shell = "printf abc; exec sleep 600"}, "abc");
+  bench.Settle();
+  const ExecResult whole = bench.Attach(id);
+  ASSERT_TRUE(whole.status.ok()) << whole.status;
+  EXPECT_EQ(whole.out, own() ? "abc" : "");
+  EXPECT_EQ(whole.last.lossy, !own());
+  if (own()) return;
+  const ExecResult rest = bench.Attach(id, 3, 0);
+  ASSERT_TRUE(rest.status.ok()) << rest.status;
+  EXPECT_TRUE(rest.last.lossy);
+  EXPECT_EQ(rest.last.stdout_bytes, 0);
+}
+
 // Our own daemon's stream, frame by frame.
 ExecResult RunFrames(const std::string& frames) {
   RawServer daemon([&frames](RawConnection& peer) {
