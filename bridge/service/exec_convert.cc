@@ -107,7 +107,8 @@ absl::StatusOr<ExecSpec> ExecSpecFromProto(const v1::ExecSpec& spec) {
   }
   if (spec.has_timeout()) {
     ASSIGN_OR_RETURN(result.timeout, CheckDuration("spec.timeout", spec.timeout(),
-                                                   absl::Milliseconds(1), kMaxTimeout));
+                                                   absl::Nanoseconds(1), kMaxTimeout));
+    result.timeout = absl::Ceil(result.timeout, absl::Milliseconds(1));
   }
   if (static_cast<int64_t>(spec.stdin().size()) > kMaxStdinBytes) {
     return InvalidField("spec.stdin", "must be at most 8 MiB; larger input belongs in a file");

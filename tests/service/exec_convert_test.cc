@@ -138,6 +138,16 @@ TEST(OutcomeToProto, EveryAlternativeIsItself) {
   EXPECT_TRUE(proto(Lost{"r", true}).lost().maybe_running());
 }
 
+TEST(ExecSpecFromProto, ATimeoutIsRoundedUpToMilliseconds) {
+  v1::ExecSpec spec = Shell();
+  for (const auto& [nanos, timeout] : {std::pair(1, 1), {1'000'000, 1}, {1'000'001, 2}}) {
+    spec.mutable_timeout()->set_nanos(nanos);
+    const auto converted = ExecSpecFromProto(spec);
+    ASSERT_TRUE(converted.ok()) << converted.status();
+    EXPECT_EQ(converted->timeout, absl::Milliseconds(timeout)) << nanos;
+  }
+}
+
 TEST(ExecInfoToProto, AnUnknownIsNotFalse) {
   const auto proto = [](const ExecInfo& info) {
     v1::ExecInfo p;
