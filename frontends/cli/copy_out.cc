@@ -83,7 +83,9 @@ bool CopyOut::Run(const std::vector<std::string>& sources, const std::string& ta
   for (const std::string& source : sources) {
     if (copy_.interrupted()) break;
     const std::string name = LastPart(source);
-    CopyEntry(source, into && !name.empty() ? JoinPath(target, name) : target);
+    // The target itself is named, so a link there to a directory leads there.
+    const std::string base = into ? Followed(target) : target;
+    CopyEntry(source, into && !name.empty() ? JoinPath(base, name) : base);
   }
   return true;
 }
@@ -108,6 +110,8 @@ void CopyOut::CopyEntry(const std::string& source, const std::string& target) {
     case v1::FILE_TYPE_FILE:
       return TakeFile(info, target);
     case v1::FILE_TYPE_SYMLINK:
+      // A link may take the place of a link, but not of one that a person names for its device.
+      if (const auto why = LeftAlone(target); !why.empty()) return copy_.Fail(target, why);
       return TakeLink(info, target);
     default:
       copy_.Fail(source, "is neither a file nor a directory nor a link");
@@ -193,20 +197,36 @@ bool CopyOut::TakeDirectory(const FileInfo& info, const std::string& target) {
     copy_.Fail(target, std::strerror(error));
   } else {
     copy_.Fail(info.path(), S_ISLNK(there.st_mode)
-                                ? "a symbolic link is at its place here and is not written through"
+                                ? "a symbolic link is at its place here and is not written through "
+                                  "(-L would)"
                                 : "something that is no directory is at its place here");
   }
   return false;
 }
 
-void CopyOut::TakeFile(const FileInfo& info, const std::string& place) {
+// Why something of this machine is never replaced, also not by way of a link (/dev/stdout): it
+// would be gone. Empty: it may be.
+std::string_view CopyOut::LeftAlone(const std::string& place) const {
   struct stat there = {};
-  // A device or pipe of this machine, also by way of a link (/dev/stdout), would be gone.
-  if (stat(place.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
-    return copy_.Fail(place, "is a device, pipe or socket and is left alone; - is stdout");
+  if (stat(place.c_str(), &there) != 0) return "";
+  if (!S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
+    return "is a device, pipe or socket and is left alone; - is stdout";
   }
+  if (!copy_.context.streams.WritesTo(there)) return "";
+  return "is where the output of sbx goes and is left alone; - is stdout";
+}
+
+void CopyOut::TakeFile(const FileInfo& info, const std::string& place) {
+  if (const auto why = LeftAlone(place); !why.empty()) return copy_.Fail(place, why);
+  struct stat there = {};
   const std::string target = copy_.options.follow ? Followed(place) : place;
   const bool exists = lstat(target.c_str(), &there) == 0;
+  if (exists && S_ISLNK(there.st_mode)) {
+    return copy_.Fail(place, copy_.options.follow
+                                 ? "is a symbolic link that leads to no file; remove it first"
+                                 : "is a symbolic link and is not written through (-L would); "
+                                   "remove it to have the file in its place");
+  }
   if (exists && IsSame(there, info)) {
     ++copy_.report.unchanged;
     if ((there.st_mode & 07777) != (info.mode() & 07777))

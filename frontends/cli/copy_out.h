@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ class CopyOut {
   void CopyTree(const std::string& source, const FileInfo& root, const std::string& target);
   void TakeEntry(const FileInfo& entry, const std::string& target);
   bool IsClosed(const std::string& target) const;
+  std::string_view LeftAlone(const std::string& place) const;
   bool List(const std::string& source, std::vector<FileInfo>* entries);
   bool TakeDirectory(const FileInfo& info, const std::string& target);
   void TakeFile(const FileInfo& info, const std::string& place);

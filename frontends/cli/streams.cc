@@ -72,6 +72,14 @@ void Streams::Abandon() {
   [[maybe_unused]] const ssize_t ignored = write(abandon_fd_, &one, sizeof one);
 }
 
+bool Streams::WritesTo(const struct stat& file) const {
+  for (const int fd : {out_, err_}) {
+    struct stat own = {};
+    if (fstat(fd, &own) == 0 && own.st_dev == file.st_dev && own.st_ino == file.st_ino) return true;
+  }
+  return false;
+}
+
 bool Streams::in_is_terminal() const { return isatty(in_) == 1; }
 bool Streams::out_is_terminal() const { return isatty(out_) == 1; }
 bool Streams::err_is_terminal() const { return isatty(err_) == 1; }

@@ -7,6 +7,8 @@
 // thread, so that Ctrl-C works while a full pipe blocks. SIGPIPE must be ignored.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <string_view>
 
@@ -42,6 +44,8 @@ class Streams {
   bool in_is_terminal() const;
   bool out_is_terminal() const;
   bool err_is_terminal() const;
+  // Whether stdout or stderr is this file.
+  bool WritesTo(const struct stat& file) const;
   // Readable when Abandon() was called.
   int abandon_fd() const { return abandon_fd_; }
 

@@ -174,9 +174,57 @@ def test_links_are_never_written_through(sbx: Sbx, sandbox: str, tmp_path: Path)
     (here / "d").symlink_to(victim)
     (here / "g").symlink_to(victim / "f")
     ran = sbx.run("cp", "-r", f"{sandbox}:/tmp/t/.", str(here))
-    assert ran.returncode == 1 and b"symbolic link" in ran.stderr
+    assert ran.returncode == 1 and ran.stderr.count(b"symbolic link") == 2, ran.stderr
     assert (victim / "f").read_bytes() == b"mine"
-    assert (here / "g").read_bytes() == b"evil\n" and not (here / "g").is_symlink()
+    assert (here / "d").readlink() == victim and (here / "g").readlink() == victim / "f"
+
+
+def test_a_link_here_at_the_target_stays(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    """`sbx cp ID:/f /dev/stdout > file`, as root, put a file in the place of /dev/stdout."""
+    inside(sbx, sandbox, "echo evil > /tmp/f; ln -s f /tmp/l")
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"mine")
+    (tmp_path / "to-file").symlink_to("mine")
+    (tmp_path / "dangling").symlink_to("none")
+    for name in ("to-file", "dangling"):
+        ran = sbx.run("cp", f"{sandbox}:/tmp/f", str(tmp_path / name))
+        assert ran.returncode == 1
+        assert f"{tmp_path}/{name}: is a symbolic link and is not written".encode() in ran.stderr
+    ran = sbx.run("cp", "-L", f"{sandbox}:/tmp/f", str(tmp_path / "dangling"))
+    assert ran.returncode == 1 and b"leads to no file" in ran.stderr
+    assert (tmp_path / "dangling").is_symlink() and (tmp_path / "to-file").is_symlink()
+    assert mine.read_bytes() == b"mine"
+    # What a name or link of sbx's own output means, also where a link is to come.
+    out = tmp_path / "out"
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    for source, target in (("f", "stdout"), ("f", "out"), ("l", "stdout")):
+        for follow in ([], ["-L"]):
+            with out.open("wb") as stdout:
+                before = os.fstat(stdout.fileno())
+                ran = subprocess.run(
+                    [os.environ["SBX_BINARY"], "cp", *follow, f"{sandbox}:/tmp/{source}",
+                     str(tmp_path / target)],
+                    stdout=stdout, stderr=subprocess.PIPE, check=False,
+                    env=os.environ | sbx.environment(),
+                )
+            assert ran.returncode == 1 and b"where the output of sbx goes" in ran.stderr, target
+            assert os.path.samestat(out.stat(), before)
+    assert (tmp_path / "stdout").readlink() == Path("/proc/self/fd/1")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "dangling", "mine", "out", "stdout", "to-file",
+    ]
+
+
+def test_a_link_to_a_directory_is_the_directory_it_leads_to(
+    sbx: Sbx, sandbox: str, tmp_path: Path
+) -> None:
+    inside(sbx, sandbox, "mkdir /tmp/t; echo x > /tmp/t/f")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for source in ("t/.", "t/f"):
+        sbx.text("cp", "-r", f"{sandbox}:/tmp/{source}", str(tmp_path / "link"))
+        (tmp_path / "real/f").unlink()
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_links_here_are_written_through_with_l(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
