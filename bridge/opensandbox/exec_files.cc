@@ -75,6 +75,8 @@ FileExec::~FileExec() {
   const bool cut = !outcome_ || std::holds_alternative<CancelledEnd>(*outcome_);
   if (over && command_ == nullptr) return;  // attached: others may want the files still
   if (over && on_drop_ == OnDrop::kKill) {
+    // Its (empty) folder alone tells later callers that the exit status is not the command's.
+    if (std::holds_alternative<SpawnFailed>(*outcome_)) return;
     sandbox_.background.Start("remove the files of an exec",
                               [sandbox = sandbox_.ForBackground(kIdle), folder = folder_, cut,
                                uploaded = stdin_uploaded_]() -> Task<void> {

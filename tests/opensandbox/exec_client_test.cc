@@ -121,6 +121,21 @@ TEST_P(ExactExec, ProgramsThatCannotBeStarted) {
   EXPECT_EQ(kind({.argv = {"true", std::string(200'000, 'x')}}), Kind::kArgumentsTooLong);
 }
 
+// What told it from an exit code of the command was removed with its folder.
+TEST_P(ExactExec, WhatCouldNotBeStartedIsToldLaterToo) {
+  for (const ExecSpec& spec : {ExecSpec{.argv = {"/no/such/program"}}, ExecSpec{.argv = {"/etc"}},
+                               ExecSpec{.argv = {"true"}, .cwd = "/no/such/directory"}}) {
+    const ExecResult result = bench.Run(spec);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    ASSERT_TRUE(std::holds_alternative<SpawnFailed>(*result.outcome));
+    bench.Settle();
+    if (result.id.empty()) continue;  // there is nothing to ask for
+    const auto info = bench.Get(result.id);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->outcome, result.outcome);
+  }
+}
+
 TEST_P(ExactExec, EnvironmentArrivesByteByByte) {
   const std::string odd = "$HOME 'q' \"d\" `b` \\ \xf0\x9f\x98\x80\nl2\n";
   const ExecResult result =
