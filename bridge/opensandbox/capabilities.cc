@@ -8,6 +8,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/remote_command.h"
 
 namespace bridge {
@@ -46,7 +47,7 @@ void TakeFeature(const std::string& name, DaemonCapabilities* found) {
 // Not our page, or a page that cannot be read: a stock daemon.
 void TakeAnnouncement(const HttpResponse& response, DaemonCapabilities* found) {
   if (response.status != 200) return;
-  const auto page = nlohmann::json::parse(response.body, nullptr, /*allow_exceptions=*/false);
+  const auto page = ParseJson(response.body);
   if (!page.is_object()) return;
   const auto features = page.find("features");
   if (features == page.end() || !features->is_array()) return;

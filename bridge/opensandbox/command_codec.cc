@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
@@ -239,7 +240,7 @@ Outcome OutcomeOfError(std::string_view error_value, std::string_view error_trac
 }
 
 absl::StatusOr<CommandStatus> ParseCommandStatus(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object()) return Malformed("a command's status");
   const auto running = object.find("running");
   if (running == object.end() || !running->is_boolean()) return Malformed("a command's status");

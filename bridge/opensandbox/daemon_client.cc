@@ -8,6 +8,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/error_body.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/upstream_error.h"
 
 namespace bridge {
@@ -17,7 +18,7 @@ namespace {
 constexpr absl::Duration kSmallAnswerTimeout = absl::Seconds(10);
 
 std::string CodeOf(std::string_view body) {
-  const auto object = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const auto object = ParseJson(body);
   if (!object.is_object()) return "";
   const auto code = object.find("code");
   return code != object.end() && code->is_string() ? code->get<std::string>() : "";

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/daemon_client.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
@@ -25,7 +26,7 @@ absl::Status Malformed(std::string_view what) {
 }
 
 Json ParseObject(std::string_view text) {
-  Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json object = ParseJson(text);
   return object.is_object() ? object : Json(nullptr);
 }
 

@@ -10,6 +10,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/base/utf8.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/multipart.h"
 
 namespace bridge {
@@ -120,7 +121,7 @@ absl::Status ParseOwnFileInfo(std::string_view json, FileInfo* info) {
 }
 
 absl::StatusOr<FileInfo> ParseFileInfoOf(std::string_view json, const std::string& path) {
-  const Json files = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json files = ParseJson(json);
   if (!files.is_object()) return Malformed();
   const auto file = files.find(path);
   if (file == files.end() || !file->is_object()) return Malformed();
@@ -162,7 +163,7 @@ std::string TimeText(absl::Time time) {
 }
 
 absl::StatusOr<bool> ParseFileMoved(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object()) return Malformed();
   const auto replaced = object.find("replaced");
   if (replaced == object.end() || !replaced->is_boolean()) return Malformed();
@@ -170,7 +171,7 @@ absl::StatusOr<bool> ParseFileMoved(std::string_view json) {
 }
 
 absl::StatusOr<FileWritten> ParseFileWritten(std::string_view json, std::string_view path) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object()) return Malformed();
   const auto size = object.find("size");
   const auto digest = object.find("sha256");

@@ -5,6 +5,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/daemon_client.h"
+#include "bridge/opensandbox/json.h"
 
 namespace bridge {
 namespace {
@@ -60,7 +61,7 @@ absl::Status Make(const Rule& rule, std::string_view what, int status) {
 }
 
 std::string TextOf(const HttpResponse& response, const char* key) {
-  const auto object = nlohmann::json::parse(response.body, nullptr, /*allow_exceptions=*/false);
+  const auto object = ParseJson(response.body);
   if (!object.is_object()) return response.body;
   const auto text = object.find(key);
   return text != object.end() && text->is_string() ? text->get<std::string>() : std::string();
@@ -125,7 +126,7 @@ bool OwnDaemonCannotMove(const HttpResponse& response) {
 
 absl::Status OwnListError(std::string_view element) {
   if (!element.starts_with("{\"error\"")) return absl::OkStatus();
-  const auto object = nlohmann::json::parse(element, nullptr, /*allow_exceptions=*/false);
+  const auto object = ParseJson(element);
   constexpr int kNoStatus = 200;  // the answer's own: it had begun well
   return OwnFileError({kNoStatus, {}, object.is_object() ? object["error"].dump() : "{}"},
                       "list a directory");

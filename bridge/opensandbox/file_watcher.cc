@@ -9,6 +9,7 @@
 #include "bridge/base/status_macros.h"
 #include "bridge/base/utf8.h"
 #include "bridge/opensandbox/file_error.h"
+#include "bridge/opensandbox/json.h"
 
 namespace bridge {
 namespace {
@@ -73,7 +74,7 @@ std::optional<FileType> TypeOf(std::string_view name) {
 }  // namespace
 
 absl::StatusOr<FileChange> ParseFileChange(std::string_view line) {
-  const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(line);
   if (!object.is_object()) return Unreadable();
   const std::string event = TextOf(object, "event");
   if (event == "gone") {

@@ -6,6 +6,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/timestamps.h"
 
 namespace bridge {
@@ -70,7 +71,7 @@ std::string OpenSessionJson(const IsolatedSessionSpec& spec) {
 }
 
 absl::StatusOr<IsolatedSession> ParseOpenedSession(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   IsolatedSession session;
   if (object.is_object()) session.id = Text(object, "session_id");
   if (session.id.empty()) return Malformed("an opened session");
@@ -79,7 +80,7 @@ absl::StatusOr<IsolatedSession> ParseOpenedSession(std::string_view json) {
 }
 
 absl::StatusOr<std::vector<IsolatedSession>> ParseSessionList(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object()) return Malformed("a list of sessions");
   const auto list = object.find("sessions");
   if (list == object.end() || !list->is_array()) return Malformed("a list of sessions");
@@ -95,7 +96,7 @@ absl::StatusOr<std::vector<IsolatedSession>> ParseSessionList(std::string_view j
 }
 
 absl::Status ParseSessionState(std::string_view json, IsolatedSession* session) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object() || Text(object, "status").empty()) return Malformed("a session's state");
   TakeLife(object, session);
   session->uid = Number(object, "uid");
@@ -115,7 +116,7 @@ absl::Status ParseSessionState(std::string_view json, IsolatedSession* session) 
 }
 
 absl::StatusOr<IsolationInfo> ParseIsolation(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object()) return Malformed("its isolation capabilities");
   IsolationInfo info;
   info.available = Flag(object, "available");

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/base/utf8.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/timestamps.h"
 #include "fmt/format.h"
 
@@ -23,7 +24,7 @@ absl::Status Problem(std::string_view what) {
 }
 
 absl::StatusOr<json> ParseObject(std::string_view text) {
-  json value = json::parse(text, nullptr, false);
+  json value = ParseJson(text);
   if (value.is_discarded()) return Problem("is not JSON");
   if (!value.is_object()) return Problem("is no JSON object");
   return value;

@@ -12,6 +12,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/error_body.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/process_script.h"
 #include "bridge/opensandbox/remote_command.h"
 #include "bridge/opensandbox/timestamps.h"
@@ -220,7 +221,7 @@ std::vector<ProcessInfo> ParseProcessList(std::string_view text) {
 }
 
 absl::StatusOr<std::vector<ProcessInfo>> ParseOwnProcessList(std::string_view body) {
-  const json page = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const json page = ParseJson(body);
   if (!page.is_object()) return Malformed();
   const auto entries = page.find("processes");
   if (entries == page.end() || !entries->is_array()) return Malformed();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
@@ -23,7 +24,7 @@ std::string Text(const Json& object, const char* key) {
 }
 
 absl::StatusOr<PtyFrame> ParseText(const std::string& text) {
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(text);
   if (!object.is_object()) return Malformed();
   const std::string type = Text(object, "type");
   PtyFrame frame;
@@ -99,14 +100,14 @@ std::string PtyRequestJson(const std::string& command) {
 }
 
 absl::StatusOr<std::string> ParsePtyId(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   const std::string id = object.is_object() ? Text(object, "session_id") : std::string();
   if (id.empty()) return Malformed();
   return id;
 }
 
 absl::StatusOr<PtyState> ParsePtyState(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json object = ParseJson(json);
   if (!object.is_object()) return Malformed();
   const auto running = object.find("running");
   const auto offset = object.find("output_offset");

@@ -87,11 +87,6 @@ TEST_F(DeepTree, ParentsAreMade) {
   const std::string made = DeepPath("made");
   EXPECT_EQ(caller_.Post("/directories", "{\"" + made + "\":{}}").status, 200);
   EXPECT_TRUE(std::filesystem::is_directory(made));
-  EXPECT_EQ(
-      caller_
-          .Post("/files/mv", "[{\"src\":\"" + moved + "\",\"dest\":\"" + DeepPath("again") + "\"}]")
-          .status,
-      200);
 }
 
 TEST_F(DeepTree, IsListedSearchedAndWatched) {
