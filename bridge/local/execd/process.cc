@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 
 #include "absl/time/clock.h"
 #include "bridge/base/c_strings.h"
@@ -51,12 +52,32 @@ struct Prepared {
   int report_fd = -1;
   pid_t parent = 0;
   rlimit descriptors{};
+  std::string oom_score;
 };
 
 struct Report {
   int step;
   int error;
 };
+
+// Where memory is short the kernel shall end what a client started and not this program, however
+// small the one is beside the other: in thousandths of the memory that is short.
+constexpr int kOomHandicap = 300;
+constexpr char kOomScoreFile[] = "/proc/self/oom_score_adj";
+
+std::string OomScoreOfChildren() {
+  int own = 0;
+  std::ifstream(kOomScoreFile) >> own;
+  return std::to_string(std::min(own + kOomHandicap, 1000));
+}
+
+// To raise it everybody may. Where it is refused nonetheless the child is started all the same.
+void TakeOomScore(const std::string& score) {
+  const int fd = open(kOomScoreFile, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!write(fd, score.data(), score.size());
+  close(fd);
+}
 
 // Tells the parent and gives the status to end with.
 int FailInChild(const Prepared& p, Step step) {
@@ -109,6 +130,7 @@ int RunChild(void* prepared) {
   if (spec.controlling_terminal && ioctl(0, TIOCSCTTY, 0) != 0)
     return FailInChild(p, Step::kTerminal);
   ResetSignals(spec.ignore_sigint);
+  TakeOomScore(p.oom_score);
   if (spec.identity && !AssumeIdentity(*spec.identity)) return FailInChild(p, Step::kIdentity);
   if (!spec.cwd.empty() && chdir(spec.cwd.c_str()) != 0) return FailInChild(p, Step::kDirectory);
   // After the identity: changing it clears this.
@@ -192,6 +214,7 @@ struct Processes::Job {
 
 Processes::Processes()
     : child_stack_(new char[kChildStack]),
+      oom_score_(OomScoreOfChildren()),
       spawner_([this] { SpawnLoop(); }),
       reaper_([this] { ReapLoop(); }) {}
 
@@ -252,6 +275,7 @@ Processes::SpawnResult Processes::DoSpawn(const SpawnSpec& spec) {
   p.report_fd = report[1];
   p.parent = getpid();
   p.descriptors = InheritedDescriptorLimit();
+  p.oom_score = oom_score_;
   // No handler of ours may run in the child.
   sigset_t all, old;
   sigfillset(&all);

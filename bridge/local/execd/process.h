@@ -119,8 +119,9 @@ class Processes {
   bool spawning_ = false;  // there may be a child that is not yet in running_
   uint64_t spawns_ = 0;    // that are over
   const std::unique_ptr<char[]> child_stack_;
-  bool closed_ = false;    // no more spawns
-  bool stopping_ = false;  // the threads shall end
+  const std::string oom_score_;  // of children
+  bool closed_ = false;          // no more spawns
+  bool stopping_ = false;        // the threads shall end
   std::thread spawner_;
   std::thread reaper_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <system_error>
@@ -35,6 +36,9 @@ bool IsHidden(std::string_view path) {
   });
 }
 
+// Without a writable root: what programs can write to, each a tmpfs. With "/tmp".
+constexpr const char* kWritableDirs[] = {"/home", "/root", "/run", "/workspace"};
+
 // A private tmpfs of the given mode; its pages count against nobody's disk.
 void AddTmpfs(Args& args, const RootPlan& plan, const std::string& path, const char* mode) {
   Add(args, {"--perms", mode});
@@ -66,9 +70,7 @@ void AddReadOnlyRoot(Args& args, const RootPlan& plan) {
     Add(args, {"--ro-bind-try", entry.path(), "/opt/" + entry.path().filename().string()});
   }
   AddTmpfs(args, plan, "/tmp", "1777");
-  for (const char* dir : {"/home", "/root", "/run", "/workspace"}) {
-    AddTmpfs(args, plan, dir, "0755");
-  }
+  for (const char* dir : kWritableDirs) AddTmpfs(args, plan, dir, "0755");
   Add(args, {"--dir", "/var"});
 }
 
@@ -143,6 +145,18 @@ std::vector<std::string> BwrapArguments(const RootPlan& plan) {
   if (plan.die_with_parent) args.emplace_back("--die-with-parent");
   Add(args, {"--info-fd", std::to_string(kInfoFd), "--block-fd", std::to_string(kBlockFd)});
   return args;
+}
+
+long long MemoryOfFiles(const RootPlan& plan) {
+  switch (plan.isolation) {
+    case Isolation::kOverlay:
+      return plan.disk_bytes;
+    case Isolation::kBwrap:
+      return plan.disk_bytes * static_cast<long long>(std::size(kWritableDirs) + 1);
+    case Isolation::kNone:
+      break;
+  }
+  return 0;
 }
 
 std::vector<Bind> ParseHostMounts(std::string_view mountinfo) {

@@ -51,6 +51,9 @@ std::vector<std::string> BwrapArguments(const RootPlan& plan);
 // The flags of the bootstrap's "launch" mode that mount the root; none without overlay.
 std::vector<std::string> LaunchFlags(const RootPlan& plan);
 
+// How much memory its files can take: those of the file systems that are memory.
+long long MemoryOfFiles(const RootPlan& plan);
+
 // File systems on disk that are mounted below the root, as in /proc/self/mountinfo, except below
 // the hidden directories. An overlay over "/" does not include them.
 std::vector<Bind> ParseHostMounts(std::string_view mountinfo);

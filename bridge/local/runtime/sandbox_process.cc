@@ -160,7 +160,11 @@ absl::StatusOr<std::unique_ptr<SandboxProcess>> SandboxProcess::Launch(Spawner& 
     return absl::UnavailableError("cannot prepare the sandbox: " +
                                   std::string(std::strerror(errno)));
   }
-  process->cgroup_ = Cgroup::Create(roots, request.id, request.limits);
+  // Files that are memory must not use up what programs may have: the kernel would end the daemon
+  // where a program is to see that the disk is full.
+  CgroupLimits limits = request.limits;
+  if (limits.memory_bytes) *limits.memory_bytes += MemoryOfFiles(request.root);
+  process->cgroup_ = Cgroup::Create(roots, request.id, limits);
   SpawnRequest spawn;
   spawn.argv = CommandLine(request, process->cgroup_);
   spawn.env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

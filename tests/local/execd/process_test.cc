@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -86,6 +88,23 @@ TEST(Processes, ChildrenStartClean) {
   // Nothing of ours is open there, and stdin is empty.
   EXPECT_EQ(OutputOf(processes, Shell("ls /proc/self/fd; cat; readlink /proc/self/fd/0")),
             "0\n1\n2\n3\n/dev/null\n");  // 3 is the listed directory
+}
+
+// Of a program and this daemon, when memory is short, the kernel ends the program.
+TEST(Processes, TheKernelTakesAChildBeforeThisProgram) {
+  int own = 0;
+  std::ifstream("/proc/self/oom_score_adj") >> own;
+  Processes processes;
+  const std::string wanted = std::to_string(std::min(own + 300, 1000)) + "\n";
+  SpawnSpec spec = Shell("cat /proc/self/oom_score_adj");
+  EXPECT_EQ(OutputOf(processes, spec), wanted);
+  if (geteuid() == 0) {
+    spec.identity = Identity{65534, 65534, {}};
+    EXPECT_EQ(OutputOf(processes, spec), wanted);
+  }
+  int after = -1;
+  std::ifstream("/proc/self/oom_score_adj") >> after;
+  EXPECT_EQ(after, own);
 }
 
 TEST(Processes, OwnGroupAndIdentity) {

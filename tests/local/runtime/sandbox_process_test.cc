@@ -117,6 +117,28 @@ TEST_P(SandboxProcessTest, ProgramsBeginWithoutIgnoredOrBlockedSignals) {
   EXPECT_THAT(Log(), ContainsRegex("SigBlk:\t0{16}\n.*SigIgn:\t0{16}\n"));
 }
 
+// Files take their own room, which is the disk's, and none of the programs' memory.
+TEST_P(SandboxProcessTest, AFullDiskIsNotAFullMemory) {
+  const CgroupRoots roots = CgroupRoots::Find();
+  if (GetParam() == Isolation::kNone) GTEST_SKIP() << "files are not memory";
+  LaunchRequest request = Request(
+      {"sh", "-c", "head -c 40M /dev/zero > /tmp/a && head -c 40M /dev/zero > /tmp/b; echo $?"});
+  request.limits.memory_bytes = 32 << 20;
+  auto launched = SandboxProcess::Launch(spawner_, roots, std::move(request));
+  ASSERT_TRUE(launched.ok()) << launched.status();
+  auto process = *std::move(launched);
+  bool limited = false;
+  for (const std::string& dir : process->record().cgroups) {
+    limited =
+        limited || fs::exists(dir + "/memory.limit_in_bytes") || fs::exists(dir + "/memory.max");
+  }
+  ASSERT_TRUE(Eventually([&] { return process->ended(); }));
+  EXPECT_EQ(process->TakeExit().code, 0) << Log();
+  process->CleanUp();
+  EXPECT_THAT(Log(), HasSubstr("No space left on device"));
+  if (!limited) GTEST_SKIP() << "no control group limits memory here";
+}
+
 TEST_P(SandboxProcessTest, MissingProgramIs127) {
   auto process = Launch({"nosuchbin"});
   ASSERT_NE(process, nullptr);
