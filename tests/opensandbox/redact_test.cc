@@ -52,7 +52,9 @@ TEST(RedactDiagnostics, HidesAssignments) {
     const std::string result = Redact(c.text, &redacted);
     EXPECT_TRUE(redacted) << c.text;
     EXPECT_THAT(result, Not(HasSubstr("CANARY")));
-    if (std::string_view(c.text).substr(0, 4) != "msg=") EXPECT_EQ(result, c.expected);
+    if (std::string_view(c.text).substr(0, 4) != "msg=") {
+      EXPECT_EQ(result, c.expected);
+    }
   }
 }
 
