@@ -28,7 +28,9 @@ TEST(SignalNames, EveryNumberHasANameThatLeadsBack) {
   for (int n = 1; n <= kMaxSignal; ++n) {
     const std::string name = SignalName(n);
     EXPECT_FALSE(name.empty()) << n;
-    if (n != 32 && n != 33) EXPECT_EQ(SignalNumber(name), n) << name;
+    if (n != 32 && n != 33) {
+      EXPECT_EQ(SignalNumber(name), n) << name;
+    }
   }
 }
 

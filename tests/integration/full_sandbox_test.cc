@@ -84,7 +84,9 @@ TEST_F(FullSandbox, CommandsAreRefusedAndTheDaemonLives) {
     v1::RunResponse response;
     const absl::Status status = Run(id_, "echo hi", &response);
     EXPECT_TRUE(SaysFull(status)) << "with room for " << room << ": " << status;
-    if (status.ok()) EXPECT_EQ(response.stdout(), "hi\n") << "with room for " << room;
+    if (status.ok()) {
+      EXPECT_EQ(response.stdout(), "hi\n") << "with room for " << room;
+    }
     refused += status.ok() ? 0 : 1;
     LiftLimit();
   }

@@ -169,7 +169,9 @@ TEST_F(SecretCases, OddIdsReachNothing) {
   }
   for (const auto& request : local_->recorder().requests()) {
     EXPECT_THAT(request.path, Not(HasSubstr(".."))) << request.target;
-    if (request.half == local::faults::LIFECYCLE) EXPECT_NE(request.method, "DELETE");
+    if (request.half == local::faults::LIFECYCLE) {
+      EXPECT_NE(request.method, "DELETE");
+    }
   }
 }
 

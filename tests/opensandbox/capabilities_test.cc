@@ -39,7 +39,9 @@ class Capabilities : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(rows.contains(feature)) << feature;
     const Capability& row = rows.at(feature);
     EXPECT_EQ(status.ok() && exact, row.level == Level::kFull) << feature << ": " << status;
-    if (row.level != Level::kFull) EXPECT_NE(row.note, "") << feature << " must say why";
+    if (row.level != Level::kFull) {
+      EXPECT_NE(row.note, "") << feature << " must say why";
+    }
     if (row.level != Level::kNone) return;
     EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_UNSUPPORTED_FEATURE) << feature << ": " << status;
   }

@@ -230,7 +230,9 @@ TEST_P(Files, WatchesWhereTheDaemonCan) {
       if (!changes.ok()) co_return changes.status();
       for (const FileChange& change : *changes) {
         using Kind = FileChange::Kind;
-        if (change.kind == Kind::kReady) EXPECT_EQ(change.path, dir);
+        if (change.kind == Kind::kReady) {
+          EXPECT_EQ(change.path, dir);
+        }
         if (change.kind == Kind::kCreated) seen.push_back("+" + change.path);
         if (change.kind == Kind::kMoved) seen.push_back(change.old_path + ">" + change.path);
         if (change.kind == Kind::kDeleted) seen.push_back("-" + change.path_bytes);

@@ -108,7 +108,9 @@ TEST(ParseSandbox, DeepNestingAndTruncationAreHarmless) {
 
 TEST(ParseSandbox, BadUtf8NeverReachesAString) {
   const auto record = ParseSandbox("{\"id\":\"a\",\"metadata\":{\"k\":\"\xff\"}}");
-  if (record.ok()) EXPECT_EQ(record->metadata.at("k"), "\xef\xbf\xbd");
+  if (record.ok()) {
+    EXPECT_EQ(record->metadata.at("k"), "\xef\xbf\xbd");
+  }
 }
 
 TEST(ParseSandboxPage, ReadsRecordedPages) {

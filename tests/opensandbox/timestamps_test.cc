@@ -64,7 +64,9 @@ TEST(ParseTimestamp, NoPrefixOfAStampIsMisread) {
   for (size_t n = 0; n < text.size(); ++n) {
     const auto time = ParseTimestamp(text.substr(0, n));
     // Cut inside the fraction or the zone it may be a stamp of its own; never another day.
-    if (time) EXPECT_LT(*time - At(kSeptember), absl::Hours(24)) << n;
+    if (time) {
+      EXPECT_LT(*time - At(kSeptember), absl::Hours(24)) << n;
+    }
   }
 }
 

@@ -63,7 +63,9 @@ TEST(App, TablesOfOptionsAreSound) {
     for (const Option& option : command.line.options) {
       EXPECT_TRUE(names.insert(option.name).second) << command.name << ' ' << option.name;
       EXPECT_THAT(option.name, StartsWith("--"));
-      if (option.letter != 0) EXPECT_TRUE(letters.insert(option.letter).second) << option.letter;
+      if (option.letter != 0) {
+        EXPECT_TRUE(letters.insert(option.letter).second) << option.letter;
+      }
       EXPECT_EQ(option.help.back(), '.') << option.name;
       EXPECT_EQ(option.value_name.empty(), option.kind == Option::Kind::kFlag) << option.name;
     }

@@ -71,7 +71,9 @@ TEST_F(FileWriteTest, ANewFile) {
 
 TEST_F(FileWriteTest, AnExistingFileKeepsModeAndOwner) {
   Write("f", "old", 04711);
-  if (geteuid() == 0) ASSERT_EQ(chown(At("f").c_str(), 1234, 2345), 0);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(At("f").c_str(), 1234, 2345), 0);
+  }
   chmod(At("f").c_str(), 04711);
   const ino_t before = Stat("f").st_ino;
   const Json answer = Put("f", "", "new");
@@ -134,7 +136,9 @@ TEST_F(FileWriteTest, ABodyThatBreaksOffChangesNothing) {
   (void)(*client)->SendBody("half", false);
   (*client)->socket().ShutdownWrite();
   const auto head = (*client)->ReadHead(kLong);
-  if (head.ok()) EXPECT_EQ(head->status, 422);
+  if (head.ok()) {
+    EXPECT_EQ(head->status, 422);
+  }
   EXPECT_EQ(Read("f"), "old");
 }
 
