@@ -18,12 +18,15 @@ enum Exit {
   kNotEmpty = 18,
   kIsALink = 19,
   kIntoItself = 20,
+  kTooLong = 21,
+  kLinkCircle = 22,
+  kHeld = 23,
   kNoSuchTool = 127,  // the shell's own word for it
 };
 
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
 // are the C library's, the same for coreutils and busybox. `p DIRECTORY` makes one with its
-// parents: what "exists" then is in the way.
+// parents: what "exists" then is in the way. `absent PATH` says why there is nothing.
 constexpr char kTry[] = R"(LC_ALL=C; export LC_ALL
 fail() {
   [ $? != 127 ] || exit 127
@@ -37,12 +40,19 @@ fail() {
     *'nvalid user'*|*'nknown user'*|*'nvalid group'*|*'nknown group'*) exit 16;;
     *'not empty'*) exit 18;;
     *'rite non-directory'*) exit 12;;
+    *'ame too long'*) exit 21;;
+    *'oo many levels of symbolic links'*) exit 22;;
+    *'esource busy'*|*'ext file busy'*) exit 23;;
     *'nvalid option'*|*'nrecognized option'*) exit 127;;
   esac
   exit 1
 }
 t() {
   o=$("$@" 2>&1) || fail "$o"
+}
+absent() {
+  o=$(stat -L "$1" 2>&1) || fail "$o"
+  exit 10
 }
 p() {
   o=$(mkdir -p "$1" 2>&1) || case "$?$o" in
@@ -74,7 +84,7 @@ m() {
     fail "$o"
   }
 }
-is "$s" || exit 10
+is "$s" || absent "$s"
 f=$s undo= r=
 if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" ]; then
   trap 'rm -rf "$x"' EXIT
@@ -103,7 +113,9 @@ echo $r
 )sh";
 
 // Behind readlink, which says nothing.
-constexpr char kOrNothingThere[] = " || { [ $? != 127 ] || exit 127; exit 10; }\n";
+std::string OrNothingThere(const std::string& quoted) {
+  return " || { [ $? != 127 ] || exit 127; absent " + quoted + "; }\n";
+}
 
 // chmod does not know a path that begins with a dash; ours are absolute. With five digits it also
 // takes a directory's set-group-id bit away, which with fewer it keeps.
@@ -127,7 +139,7 @@ std::string Ownership(std::string_view owner, std::string_view group) {
 }
 
 std::string Missing(const std::string& quoted) {
-  return "[ -e " + quoted + " ] || [ -h " + quoted + " ] || exit 10\n";
+  return "[ -e " + quoted + " ] || [ -h " + quoted + " ] || absent " + quoted + "\n";
 }
 
 }  // namespace
@@ -177,6 +189,18 @@ absl::Status FileScriptError(int exit_status, std::string_view what) {
     case kIntoItself:
       reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
       words = "the destination lies in what is to be moved";
+      break;
+    case kTooLong:
+      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
+      words = "a part of the path, or all of it, is too long";
+      break;
+    case kLinkCircle:
+      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
+      words = "symbolic links lead in a circle, or through too many";
+      break;
+    case kHeld:
+      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
+      words = "the system holds what is at the path: a mount, a device, or a program that runs";
       break;
     case kNoSuchTool:
       return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
@@ -263,11 +287,13 @@ std::string StatScript(std::string_view path) {
 }
 
 std::string ResolveScript(std::string_view path) {
-  return "readlink -f " + ShellQuote(path) + kOrNothingThere;
+  const std::string quoted = ShellQuote(path);
+  return std::string(kTry) + "readlink -f " + quoted + OrNothingThere(quoted);
 }
 
 std::string ReadLinkScript(std::string_view path) {
-  return "readlink " + ShellQuote(path) + kOrNothingThere;
+  const std::string quoted = ShellQuote(path);
+  return std::string(kTry) + "readlink " + quoted + OrNothingThere(quoted);
 }
 
 std::string MakeDirectoryScript(std::string_view path, bool parents, std::optional<unsigned> mode,
@@ -306,7 +332,7 @@ std::string SetAttributesScript(std::string_view path, const AttributeChange& ch
   const std::string quoted = ShellQuote(path);
   // Looked at first: chmod cannot be told not to follow everywhere.
   const std::string check = change.follow_symlink
-                                ? "[ -e " + quoted + " ] || exit 10\n"
+                                ? "[ -e " + quoted + " ] || absent " + quoted + "\n"
                                 : Missing(quoted) + "[ ! -h " + quoted + " ] || exit 19\n";
   std::string script = std::string(kTry) + check;
   const std::string itself = change.follow_symlink ? " " : " -h ";

@@ -243,7 +243,7 @@ TEST_F(FileCases, KindsAreSeenAndNotGuessed) {
   EXPECT_THAT(Kinds(*List("/tmp/k")), kinds);
   EXPECT_EQ(Stat("/tmp/k/empty")->type(), v1::FILE_TYPE_FILE);
   EXPECT_EQ(Stat("/dev/null")->type(), v1::FILE_TYPE_OTHER);
-  EXPECT_EQ(ReasonOf(Read("/tmp/k/loop").status()), R::ERROR_REASON_PATH_NOT_FOUND);
+  EXPECT_EQ(ReasonOf(Read("/tmp/k/loop").status()), R::ERROR_REASON_PATH_REJECTED);
   EXPECT_EQ(ReasonOf(Read("/tmp/k/dir").status()), R::ERROR_REASON_IS_A_DIRECTORY);
   EXPECT_EQ(ReasonOf(Write("/tmp/k/dir", "x")), R::ERROR_REASON_IS_A_DIRECTORY);
 }

@@ -281,6 +281,43 @@ TEST_P(Files, MovesOfDirectories) {
   EXPECT_THAT(Names(), ElementsAre("b", "empty", "file", "in"));
 }
 
+// Whatever the call: it is the path that the caller has to change.
+TEST_P(Files, PathsThatNothingCanBeAt) {
+  Put("f", "x");
+  fs::create_symlink("loop", P("loop"));
+  for (const std::string& path : {P(std::string(256, 'n')), P("loop/x")}) {
+    const absl::Status answers[] = {
+        Stat(path).status(),
+        Stat(path, /*follow=*/true).status(),
+        List(path, 1).status(),
+        Read(path).status(),
+        Write({.path = path}, "x").status(),
+        Write({.path = path + "/y", .create_parents = true}, "x").status(),
+        Move(P("f"), path).status(),
+        Move(P("f"), path, /*overwrite=*/true).status(),
+        Move(P("f"), path + "/y", /*overwrite=*/false, /*parents=*/true).status(),
+        Move(path, P("g")).status(),
+        SetAttributes(path, {.mode = 0600}).status(),
+        MakeDirectory(path).status(),
+        MakeDirectory(path + "/y", {.parents = true}).status(),
+        Remove(path),
+        Remove(path, /*recursive=*/true)};
+    for (size_t i = 0; i < std::size(answers); ++i) {
+      EXPECT_EQ(ReasonOf(answers[i]), R::ERROR_REASON_PATH_REJECTED) << i << ": " << answers[i];
+    }
+  }
+  const absl::Status followed[] = {
+      Stat(P("loop"), /*follow=*/true).status(), List(P("loop"), 1).status(),
+      Read(P("loop")).status(), Write({.path = P("loop")}, "x").status(),
+      SetAttributes(P("loop"), {.mode = 0600, .follow_symlink = true}).status()};
+  for (size_t i = 0; i < std::size(followed); ++i) {
+    EXPECT_EQ(ReasonOf(followed[i]), R::ERROR_REASON_PATH_REJECTED) << i << ": " << followed[i];
+  }
+  EXPECT_THAT(Names(), ElementsAre("f", "loop"));
+  // Where something is mounted: in use.
+  if (geteuid() == 0) EXPECT_EQ(ReasonOf(Remove("/proc")), R::ERROR_REASON_PATH_REJECTED);
+}
+
 TEST_P(Files, MakeDirectoryIsIdempotent) {
   EXPECT_EQ(ReasonOf(MakeDirectory(P("a/b")).status()), R::ERROR_REASON_PATH_NOT_FOUND);
   EXPECT_EQ(*MakeDirectory(P("a/b"), {.mode = 0700, .parents = true}), true);

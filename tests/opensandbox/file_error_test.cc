@@ -48,6 +48,31 @@ TEST(FileError, GosWordsForOtherFailures) {
   EXPECT_EQ(reason("user: unknown user nosuch"), R::ERROR_REASON_UNKNOWN_USER);
 }
 
+TEST(FileError, PathsThatNothingCanBeAt) {
+  for (const char* words :
+       {"lstat /x: file name too long", "open /x: too many levels of symbolic links",
+        "EvalSymlinks: too many links", "unlinkat /x: device or resource busy",
+        "open /x: text file busy"}) {
+    EXPECT_EQ(Reason(500, std::string(R"({"code":"RUNTIME_ERROR","message":")") + words + "\"}"),
+              R::ERROR_REASON_PATH_REJECTED)
+        << words;
+  }
+  const auto own = [](int status, const std::string& body) {
+    return ReasonOf(OwnFileError({status, {}, body}, "move a path"));
+  };
+  for (const char* error : {"ENAMETOOLONG", "ELOOP", "EINVAL"}) {
+    EXPECT_EQ(own(400, std::string(R"({"code":"INVALID_ARGUMENT","errno":")") + error + "\"}"),
+              R::ERROR_REASON_PATH_REJECTED);
+  }
+  for (const char* code : {"BUSY", "INTERNAL"}) {
+    EXPECT_EQ(own(409, std::string(R"({"code":")") + code + R"(","errno":"EBUSY"})"),
+              R::ERROR_REASON_PATH_REJECTED);
+  }
+  EXPECT_EQ(own(500, R"({"code":"INTERNAL","errno":"EIO"})"), R::ERROR_REASON_UPSTREAM_FAILED);
+  EXPECT_EQ(own(400, R"({"code":"INVALID_ARGUMENT","field":"parents"})"),
+            R::ERROR_REASON_UPSTREAM_REJECTED);
+}
+
 TEST(FileError, WhatIsNotAboutThePathIsNot) {
   EXPECT_NE(Reason(404, "404 page not found"), R::ERROR_REASON_PATH_NOT_FOUND);
   EXPECT_NE(Reason(500, R"({"code":"RUNTIME_ERROR","message":"boom"})"),

@@ -68,6 +68,10 @@ Failure FromErrno(std::string_view operation, std::string_view path, int error) 
     case ENOTEMPTY:
       is(409, "EXISTS");
       break;
+    case EBUSY:
+    case ETXTBSY:
+      is(409, "BUSY");
+      break;
     case EXDEV:
       is(409, "OTHER_FILE_SYSTEM");
       break;
