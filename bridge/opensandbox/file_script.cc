@@ -301,12 +301,13 @@ std::string MakeDirectoryScript(std::string_view path, bool parents, std::option
   const std::string quoted = ShellQuote(path);
   std::string script = std::string(kTry) + "[ ! -d " + quoted + " ] || exit 0\n";
   if (parents) script += "p " + ShellQuote(ParentOf(path)) + "\n";
-  script += "t mkdir " + quoted + "\n";
+  // What does not become as asked goes again; a repeat would take it for one that is.
+  script += "t mkdir " + quoted + "\nq=" + quoted + "\ntrap 'rmdir \"$q\"' EXIT\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
     script += "t chown -h " + ShellQuote(ownership) + " " + quoted + "\n";
   }
   return script + "[ ! -h " + quoted + " ] || exit 19\nt chmod " + Octal(mode.value_or(0755)) +
-         " " + quoted + "\necho created\n";
+         " " + quoted + "\ntrap - EXIT\necho created\n";
 }
 
 std::string RemoveScript(std::string_view path, bool recursive) {

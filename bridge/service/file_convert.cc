@@ -94,6 +94,9 @@ absl::StatusOr<FileWrite> WriteFromProto(std::string_view field, const v1::Write
       break;
     }
     case v1::WriteOptions::Precondition::KIND_NOT_SET:
+      if (options.has_precondition()) {
+        return InvalidField(prefix + "precondition", "must name absent, sha256 or modified_at");
+      }
       break;
   }
   return write;

@@ -124,6 +124,7 @@ void RefusesWrites(T table, const std::string& prefix, Options options) {
     refuses("expected_sha256", [&](auto& o) { o.set_expected_sha256(digest); });
     refuses("precondition.sha256", [&](auto& o) { o.mutable_precondition()->set_sha256(digest); });
   }
+  refuses("precondition", [](auto& o) { o.mutable_precondition(); });
   refuses("precondition.absent", [](auto& o) { o.mutable_precondition()->set_absent(false); });
   refuses("precondition.modified_at", [](auto& o) {
     o.mutable_precondition()->mutable_modified_at()->set_nanos(2'000'000'000);

@@ -332,6 +332,17 @@ TEST_P(Files, MakeDirectoryIsIdempotent) {
   EXPECT_EQ(ModeOf(P("a/b/c")), 0755u) << "as asked, whatever its parent passes on";
 }
 
+TEST_P(Files, ADirectoryThatDoesNotBecomeAsAskedIsNotThere) {
+  for (int i = 0; i < 2; ++i) {
+    const auto made = MakeDirectory(P("d"), {.mode = 0700, .owner = "no-such-user"});
+    EXPECT_EQ(ReasonOf(made.status()), R::ERROR_REASON_UNKNOWN_USER) << made.status();
+    EXPECT_THAT(Names(), IsEmpty());
+  }
+  fs::create_directory(P("old"));
+  EXPECT_EQ(*MakeDirectory(P("old"), {.owner = "no-such-user"}), false);
+  EXPECT_THAT(Names(), ElementsAre("old"));
+}
+
 TEST_P(Files, SetAttributes) {
   Put("f", "x");
   const auto set = [&](AttributeChange change) { return SetAttributes(P("f"), std::move(change)); };

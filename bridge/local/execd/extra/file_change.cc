@@ -124,14 +124,16 @@ int RenameInSteps(const std::string& from, const std::string& to) {
 std::optional<Failure> MoveFile(const FileMove& request, bool* replaced) {
   struct stat info = {};
   if (lstat(request.source.c_str(), &info) != 0) return FromErrno("lstat", request.source, errno);
+  Parents parents;
   if (request.parents) {
-    if (auto failure = MakeParents(DirName(request.destination))) return failure;
+    if (auto failure = parents.Make(DirName(request.destination))) return failure;
   }
   int error = RenameToNothing(request.source, request.destination);
   *replaced = error == EEXIST && request.overwrite;
   if (*replaced) error = RenameOver(request.source, request.destination);
-  if (error == 0) return std::nullopt;
-  return MoveFailed(request, error);
+  if (error != 0) return MoveFailed(request, error);
+  parents.Keep();
+  return std::nullopt;
 }
 
 std::optional<Failure> SetFileAttributes(const FileAttributes& request, std::string* json) {

@@ -2,6 +2,7 @@
 #include "bridge/local/execd/extra/file_common.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -69,9 +70,15 @@ void ReadTime(StrictQuery& query, std::string_view name, std::optional<absl::Tim
   }
 }
 
-std::optional<Failure> MakeParents(const std::string& directory) {
+Parents::~Parents() {
+  // What others have put into one keeps it, and those above.
+  while (!made_.empty() && rmdir(made_.back().c_str()) == 0) made_.pop_back();
+}
+
+std::optional<Failure> Parents::Make(const std::string& directory) {
   for (const std::string& missing : MissingDirectories(directory)) {
     if (mkdir(missing.c_str(), 0755) == 0) {
+      made_.push_back(missing);
       chmod(missing.c_str(), 0755);  // whatever the umask is
     } else if (errno != EEXIST) {    // made by somebody else just now
       return FromErrno("mkdir", missing, errno);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "bridge/local/execd/extra/failure.h"
@@ -23,7 +24,21 @@ void ReadOwner(StrictQuery& query, std::optional<uid_t>* uid, std::optional<gid_
 // RFC 3339.
 void ReadTime(StrictQuery& query, std::string_view name, std::optional<absl::Time>* out);
 
-// Makes a directory and those above it where they are missing (0755). A link to one is one.
-std::optional<Failure> MakeParents(const std::string& directory);
+// Directories that are made for the sake of something else, and go again unless it comes about.
+class Parents {
+ public:
+  Parents() = default;
+  ~Parents();
+  Parents(const Parents&) = delete;
+  Parents& operator=(const Parents&) = delete;
+
+  // Makes `directory` and those above it where they are missing (0755). A link to one is one.
+  std::optional<Failure> Make(const std::string& directory);
+  // They stay.
+  void Keep() { made_.clear(); }
+
+ private:
+  std::vector<std::string> made_;  // by this object, the uppermost first
+};
 
 }  // namespace bridge::local::execd::extra

@@ -285,11 +285,14 @@ std::optional<Failure> WriteWholeFile(const FileWrite& request, const ContentSou
   Target target;
   if (auto failure = FindTarget(request, &target)) return failure;
   if (auto failure = CheckPreconditions(request, target)) return failure;
+  Parents parents;
   if (request.parents) {
-    if (auto failure = MakeParents(DirName(target.path))) return failure;
+    if (auto failure = parents.Make(DirName(target.path))) return failure;
   }
-  return request.atomic ? ReplaceInOneStep(request, source, target, json)
-                        : WriteInPlace(request, source, target, json);
+  auto failure = request.atomic ? ReplaceInOneStep(request, source, target, json)
+                                : WriteInPlace(request, source, target, json);
+  if (!failure) parents.Keep();
+  return failure;
 }
 
 }  // namespace bridge::local::execd::extra

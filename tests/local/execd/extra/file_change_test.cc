@@ -61,6 +61,16 @@ TEST_F(FileChangeTest, AMoveReplacesOnlyWhenAsked) {
   EXPECT_EQ(Move("gone", "e", "&parents=1", 404)["code"], "NOT_FOUND");
 }
 
+TEST_F(FileChangeTest, AMoveThatFailsLeavesNoParents) {
+  fs::create_directories(At("d/in"));
+  EXPECT_EQ(Move("d", "d/in/x/y/z", "&parents=1", 400)["field"], "destination");
+  EXPECT_TRUE(fs::is_empty(At("d/in")));
+  Write("a", "a");
+  Move("a", "x/y/" + std::string(256, 'n'), "&parents=1", 400);
+  Move("a", "x/" + std::string(256, 'n') + "/z", "&parents=1", 400);
+  EXPECT_FALSE(fs::exists(At("x")));
+}
+
 TEST_F(FileChangeTest, ADirectoryIsNeverReplaced) {
   fs::create_directories(At("d/in"));
   fs::create_directory(At("empty"));

@@ -56,6 +56,17 @@ class FileWriteTest : public FolderTest {
   Caller caller_{*daemon_};
 };
 
+TEST_F(FileWriteTest, AWriteThatFailsLeavesNoParents) {
+  fs::create_directory(At("old"));
+  for (const std::string query : {"", "&atomic=0"}) {
+    Put("a/b/f", "&parents=1&size=4" + query, "hello", 422);
+    Put("old/b/f", "&parents=1&sha256=" + std::string(64, '0') + query, "hello", 422);
+    Put("a/" + std::string(256, 'n') + "/f", "&parents=1" + query, "hello", 400);
+    EXPECT_FALSE(fs::exists(At("a")));
+    EXPECT_TRUE(fs::is_empty(At("old")));
+  }
+}
+
 TEST_F(FileWriteTest, ANewFile) {
   const Json answer = Put("f", "", "hello");
   EXPECT_EQ(Read("f"), "hello");
