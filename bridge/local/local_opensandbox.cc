@@ -162,6 +162,9 @@ class LocalOpenSandbox::Impl {
     server.host = options.host;
     server.port = options.port;
     server.lower_case_headers = true;
+    // A request may nest as deep as Python's stack allows, and is copied and written level by
+    // level.
+    server.stack_bytes = 4 << 20;
     server.idle_timeout = absl::Seconds(30);
     server.unix_time = [clock = options.clock] { return absl::ToUnixSeconds(clock->Now()); };
     server.hooks = {recorder_.Hooks(faults::LIFECYCLE), injector_.Hooks(faults::LIFECYCLE)};

@@ -171,6 +171,18 @@ TEST_F(LocalTest, FaultPlansActOnBothHalvesAndTheRecorderSeesThem) {
   EXPECT_EQ(commands[0].half, faults::EXECD);
 }
 
+// What is wrong is repeated in the answer, as deep as it came.
+TEST_F(LocalTest, NestedRequestsAreAnswered) {
+  Start();
+  const std::string nested = std::string(890, '[') + std::string(890, ']');
+  for (const char* field : {"metadata", "env", "extensions", "image"}) {
+    const Response response =
+        Call("POST", "/v1/sandboxes", "{\"" + std::string(field) + "\":{\"a\":" + nested + "}}");
+    EXPECT_EQ(response.status, 422) << field;
+  }
+  EXPECT_EQ(Call("POST", "/v1/sandboxes", std::string(100'000, '[')).status, 500);
+}
+
 TEST_F(LocalTest, BadFaultPlanSaysWhere) {
   Start();
   const absl::Status status = local_->set_fault_plan("rule { nonsense: 1 }");
