@@ -163,7 +163,10 @@ absl::StatusOr<std::unique_ptr<SandboxProcess>> SandboxProcess::Launch(Spawner& 
   // Files that are memory must not use up what programs may have: the kernel would end the daemon
   // where a program is to see that the disk is full.
   CgroupLimits limits = request.limits;
-  if (limits.memory_bytes) *limits.memory_bytes += MemoryOfFiles(request.root);
+  const int64_t files = MemoryOfFiles(request.root);
+  if (limits.memory_bytes) {
+    limits.memory_bytes = std::min(*limits.memory_bytes, INT64_MAX - files) + files;
+  }
   process->cgroup_ = Cgroup::Create(roots, request.id, limits);
   SpawnRequest spawn;
   spawn.argv = CommandLine(request, process->cgroup_);

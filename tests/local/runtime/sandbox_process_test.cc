@@ -136,6 +136,13 @@ TEST_P(SandboxProcessTest, AFullDiskIsNotAFullMemory) {
   EXPECT_EQ(process->TakeExit().code, 0) << Log();
   process->CleanUp();
   EXPECT_THAT(Log(), HasSubstr("No space left on device"));
+  request = Request({"true"});
+  request.limits.memory_bytes = INT64_MAX;
+  launched = SandboxProcess::Launch(spawner_, roots, std::move(request));
+  ASSERT_TRUE(launched.ok()) << launched.status();
+  EXPECT_TRUE(Eventually([&] { return (*launched)->ended(); }));
+  (*launched)->TakeExit();
+  (*launched)->CleanUp();
   if (!limited) GTEST_SKIP() << "no control group limits memory here";
 }
 
