@@ -12,10 +12,18 @@ namespace {
 // SIGUSR2 ends the watching thread; it is blocked everywhere and sent to that thread alone.
 constexpr int kEndOfWatch = SIGUSR2;
 
+bool IsIgnored(int signal) {
+  struct sigaction now = {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 sigset_t WatchedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, kEndOfWatch}) sigaddset(&set, signal);
+  sigaddset(&set, kEndOfWatch);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!IsIgnored(signal)) sigaddset(&set, signal);
+  }
   return set;
 }
 
@@ -32,14 +40,13 @@ Interrupts::~Interrupts() {
 void Interrupts::Watch() {
   const sigset_t set = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  watcher_ = std::thread([this] { Run(); });
+  watcher_ = std::thread([this, set] { Run(set); });
 }
 
-void Interrupts::Run() {
-  const sigset_t set = WatchedSignals();
+void Interrupts::Run(const sigset_t& watched) {
   for (;;) {
     int signal = 0;
-    if (sigwait(&set, &signal) != 0) continue;
+    if (sigwait(&watched, &signal) != 0) continue;
     if (signal == kEndOfWatch) return;
     Deliver(signal);
   }

@@ -3,9 +3,13 @@
 // cli/interrupts.h — SIGINT, SIGTERM and SIGHUP as calls on a thread of their own.
 //
 // The first signal asks the running command to end in order, a second one ends the program at once;
-// without a Scope already the first does. Made first in main(), before any other thread, because
-// threads inherit the blocked signals. Everything here may be called on any thread.
+// without a Scope already the first does. One that was ignored when sbx was started (by nohup, or
+// by a shell for what it runs in the background) stays ignored. Made first in main(), before any
+// other thread, because threads inherit the blocked signals. Everything here may be called on any
+// thread.
 #pragma once
+
+#include <signal.h>
 
 #include <functional>
 #include <mutex>
@@ -51,7 +55,7 @@ class Interrupts {
   void OnEnd(std::function<void()> cleanup);
 
  private:
-  void Run();
+  void Run(const sigset_t& watched);
 
   const std::function<void(int)> at_once_;
   mutable std::mutex mu_;

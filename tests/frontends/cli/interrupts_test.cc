@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <future>
 #include <string>
@@ -63,7 +64,23 @@ TEST_F(InterruptsTest, CleansUpBeforeTheEnd) {
   EXPECT_THAT(acted_, ElementsAre("before"));
 }
 
+// nohup's, or that of a shell for what it runs in the background.
+TEST(Interrupts, ASignalThatIsIgnoredStaysIgnored) {
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGHUP, SIG_IGN);
+  std::promise<int> arrived;
+  Interrupts interrupts([](int) {});
+  interrupts.Watch();
+  const Interrupts::Scope scope(interrupts, [&](int s) { arrived.set_value(s); });
+  // Of two that wait, the lower number is taken first.
+  ASSERT_EQ(kill(getpid(), SIGHUP), 0);
+  ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+  EXPECT_EQ(arrived.get_future().get(), SIGTERM);
+  signal(SIGHUP, SIG_DFL);
+}
+
 TEST(Interrupts, RealSignalsArriveOnAnotherThread) {
+  signal(SIGTERM, SIG_DFL);  // whoever runs the test may have ignored it
   std::promise<int> arrived;
   Interrupts interrupts([](int) {});
   interrupts.Watch();

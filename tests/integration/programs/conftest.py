@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from program import BRIDGE_LISTENS, PATIENCE_SECONDS, Program
+
+# Whoever runs the tests may have ignored them, and sbx, like every program, would take that over.
+for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, signal.SIG_DFL)
 
 
 def start_bridge(*flags: str) -> Program:

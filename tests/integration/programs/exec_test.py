@@ -150,6 +150,22 @@ def test_ctrl_c_kills_the_command(sbx: Sbx, sandbox: str, number: int, code: int
     eventually(lambda: not running(sbx, sandbox, f"sleep 52{code}"), "no sleep is left")
 
 
+def test_what_was_ignored_at_the_start_stays_ignored(sbx: Sbx, sandbox: str) -> None:
+    """`nohup sbx exec … &` ended with its window, and so did its command."""
+    line = "mkfifo /tmp/go; echo up; read x < /tmp/go; exit 5"
+    process = subprocess.Popen(
+        ["sh", "-c", 'trap "" HUP INT; exec "$0" "$@"', os.environ["SBX_BINARY"],
+         "exec", "-n", sandbox, "-c", line],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | sbx.environment())
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    assert sbx.run("exec", sandbox, "-c", "echo > /tmp/go").returncode == 0
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (5, b"")
+
+
 def test_a_client_that_is_cut_off_leaves_nothing_behind(sbx: Sbx, sandbox: str) -> None:
     process = start_beating(sbx, sandbox, "53001")
     process.kill()
