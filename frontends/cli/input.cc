@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "frontends/cli/streams.h"
+
 namespace bridge::cli {
 namespace {
 
@@ -18,7 +20,7 @@ enum class Kind { kTerminal, kFile, kPipe, kClosed };
 
 Kind KindOf(int fd) {
   struct stat info = {};
-  if (fstat(fd, &info) != 0) return Kind::kClosed;
+  if (IsClosed(fd) || fstat(fd, &info) != 0) return Kind::kClosed;
   if (isatty(fd) == 1) return Kind::kTerminal;
   // A character device that is no terminal (/dev/null, /dev/zero) never makes a reader wait.
   return S_ISREG(info.st_mode) || S_ISCHR(info.st_mode) ? Kind::kFile : Kind::kPipe;

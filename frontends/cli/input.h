@@ -5,6 +5,7 @@
 // A command gets all of its input with its start, so it must be known whether there is any:
 //   a terminal                nothing, unless asked (-i): a command must not wait for a person
 //   a file, /dev/null         all of it
+//   closed                    nothing
 //   a pipe, a socket          all of it once its first byte or its end has come within `grace`;
 //                             a pipe that stays silent is taken for one that nobody writes to
 // What comes on such a pipe later is noticed, never swallowed: see InputCameLate().

@@ -11,6 +11,14 @@
 
 #include "frontends/cli/app.h"
 
+namespace {
+
+// Runs before what libraries do when they are loaded.
+__attribute__((section(".preinit_array"),
+               used)) void (*reserve)() = bridge::cli::ReserveStandardStreams;
+
+}  // namespace
+
 int main(int argc, char** argv) {
   // A reader that goes away is an error of write(), with a remote command to kill first.
   signal(SIGPIPE, SIG_IGN);

@@ -120,6 +120,43 @@ def test_a_stdin_that_never_closes_does_not_hold_up_a_command(sbx: Sbx, sandbox:
         os.close(writer)
 
 
+def closed(sbx: Sbx, closing: str, *args: str) -> subprocess.CompletedProcess[bytes]:
+    """sbx without some of the standard streams: `<&-`, `>&-`, `2>&-`."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {closing}', os.environ["SBX_BINARY"], *args],
+        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60,
+        env=os.environ | sbx.environment())
+
+
+@pytest.mark.parametrize("rest", ["", "<&-", "2>&-", "<&- 2>&-"])
+def test_a_closed_stdout_is_an_error_of_writing(sbx: Sbx, sandbox: str, rest: str) -> None:
+    # Eight bytes: what an eventfd takes, which would have the free number.
+    ran = closed(sbx, f">&- {rest}", "exec", sandbox, "--", "printf", "12345678")
+    assert ran.returncode == 125
+    if "2" not in rest:
+        assert b"cannot write output: Bad file descriptor" in ran.stderr
+    assert closed(sbx, f">&- {rest}", "exec", sandbox, "-c", "exit 4").returncode == 4
+    assert closed(sbx, f">&- {rest}", "info", sandbox).returncode == 1
+
+
+def test_a_closed_stdin_is_no_input(sbx: Sbx, sandbox: str) -> None:
+    for options in ([], ["-i"]):
+        ran = closed(sbx, "<&-", "exec", sandbox, *options, "-c", "wc -c; exit 3")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"0\n", b"")
+    # A file that was made of nothing would be made up.
+    ran = closed(sbx, "<&-", "cp", "-", f"{sandbox}:/tmp/none")
+    assert ran.returncode == 1 and b"Bad file descriptor" in ran.stderr
+    assert sbx.run("exec", sandbox, "--", "test", "-e", "/tmp/none").returncode == 1
+
+
+def test_a_closed_stderr_is_nowhere(sbx: Sbx, sandbox: str) -> None:
+    ran = closed(sbx, "2>&-", "exec", sandbox, "-c", "echo hi >&2; echo out; exit 3")
+    assert (ran.returncode, ran.stdout) == (3, b"out\n")
+    ran = closed(sbx, "<&- 2>&-", "exec", sandbox, "-c", "echo hi >&2; kill -9 $$")
+    assert (ran.returncode, ran.stdout) == (137, b"")
+    assert closed(sbx, "2>&-", "exec", "none", "--", "true").returncode == 125
+
+
 def test_output_comes_while_the_command_runs(sbx: Sbx, sandbox: str) -> None:
     line = "mkfifo /tmp/go; echo first; read x < /tmp/go; echo second; exit 6"
     process = sbx.start("exec", sandbox, "-c", line)
