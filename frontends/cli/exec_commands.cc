@@ -74,15 +74,8 @@ int RunExec(Context& context, const Arguments& arguments) {
 // Deletes the sandbox of `sbx run`; the command's exit code stays what it was.
 void CleanUp(Context& context, const std::string& sandbox_id) {
   sandbox::bridge::v1::DeleteSandboxResponse response;
-  const grpc::Status status = DeleteSandbox(context, sandbox_id, {}, &response);
-  if (!status.ok()) {
-    FailCall(context, status);
-  } else if (context.json) {
+  if (Discard(context, sandbox_id, &response) && context.json) {
     Print(context, Json{{"deleted", DeleteJson(sandbox_id, response)}}, "");
-  }
-  if (!status.ok() || !IsGone(response)) {
-    context.streams.Note(fmt::format("sandbox {} may be left behind; remove it with: sbx rm {}",
-                                     sandbox_id, sandbox_id));
   }
 }
 
@@ -101,7 +94,15 @@ int RunRun(Context& context, const Arguments& arguments) {
   const grpc::Status status = CreateSandbox(context, *create, &created);
   if (!status.ok()) return FailCall(context, status, kExitNoVerdict);
   const std::string sandbox_id = created.sandbox().sandbox_id();
-  if (context.json) Print(context, Json{{"created", CreateJson(created)}}, "");
+  if (context.json) {
+    const int printed = Print(context, Json{{"created", CreateJson(created)}}, "");
+    // Nobody would learn what the command does, nor which sandbox --keep keeps.
+    if (printed != kExitOk) {
+      sandbox::bridge::v1::DeleteSandboxResponse ignored;
+      (void)Discard(context, sandbox_id, &ignored);
+      return printed == kExitFailed ? kExitNoVerdict : printed;
+    }
+  }
 
   request.set_sandbox_id(sandbox_id);
   *request.mutable_spec() = *std::move(spec);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontends/cli/sandbox_calls.h"
 
+#include <fmt/format.h>
+
 #include "frontends/cli/sandbox_options.h"
+#include "frontends/cli/text.h"
 
 namespace bridge::cli {
 namespace {
@@ -35,6 +38,16 @@ grpc::Status DeleteSandbox(Context& context, const std::string& sandbox_id,
   if (wait_for_proof) SetDuration(*wait_for_proof, *request.mutable_wait_for_proof());
   return Call(context, context.bridge.sandboxes(), &SandboxService::Stub::DeleteSandbox, request,
               response, wait_for_proof.value_or(kWaitForProof) + kUnaryTimeout);
+}
+
+bool Discard(Context& context, const std::string& sandbox_id, DeleteSandboxResponse* response) {
+  const grpc::Status status = DeleteSandbox(context, sandbox_id, {}, response);
+  if (!status.ok()) FailCall(context, status);
+  if (!status.ok() || !IsGone(*response)) {
+    context.streams.Note(fmt::format("sandbox {} may be left behind; remove it with: sbx rm {}",
+                                     Printable(sandbox_id), Printable(sandbox_id)));
+  }
+  return status.ok();
 }
 
 bool IsGone(const DeleteSandboxResponse& response) {

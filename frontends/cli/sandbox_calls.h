@@ -22,6 +22,10 @@ grpc::Status DeleteSandbox(Context& context, const std::string& sandbox_id,
                            std::optional<absl::Duration> wait_for_proof,
                            sandbox::bridge::v1::DeleteSandboxResponse* response);
 
+// Deletes one that nobody is to keep. What may be left behind is said; false: the call failed.
+bool Discard(Context& context, const std::string& sandbox_id,
+             sandbox::bridge::v1::DeleteSandboxResponse* response);
+
 // It is proven that the sandbox does not exist.
 bool IsGone(const sandbox::bridge::v1::DeleteSandboxResponse& response);
 

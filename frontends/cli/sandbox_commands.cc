@@ -66,6 +66,8 @@ std::string LabelsText(const Sandbox& sandbox) {
 int RunCreate(Context& context, const Arguments& arguments) {
   const auto request = ReadSandboxOptions(arguments, /*with_env=*/true, context.environment);
   if (!request.ok()) return FailUsage(context, "create", request.status());
+  // Between the calls, too, the first signal does not end sbx: somebody must learn of the sandbox.
+  const Interrupts::Scope scope(context.interrupts, [](int) {});
   sandbox::bridge::v1::CreateSandboxResponse response;
   const grpc::Status status = CreateSandbox(context, *request, &response);
   if (!status.ok()) return FailCall(context, status);
@@ -74,8 +76,17 @@ int RunCreate(Context& context, const Arguments& arguments) {
                                      ExpiryText(response.sandbox())));
   }
   if (response.adopted()) context.streams.Note("this request id made it before; nothing new");
-  return Print(context, CreateJson(response),
-               fmt::format("{}\n", Printable(response.sandbox().sandbox_id())));
+  const std::string& id = response.sandbox().sandbox_id();
+  const int printed = Print(context, CreateJson(response), fmt::format("{}\n", Printable(id)));
+  if (printed == kExitOk) return printed;
+  // It would run on and nobody would know it.
+  DeleteSandboxResponse deleted;
+  if (response.adopted()) {
+    context.streams.Note(fmt::format("the sandbox is {}", Printable(id)));
+  } else if (Discard(context, id, &deleted) && IsGone(deleted)) {
+    context.streams.Note(fmt::format("sandbox {} was deleted again", Printable(id)));
+  }
+  return printed;
 }
 
 absl::StatusOr<SandboxState> ParseState(const std::string& word) {

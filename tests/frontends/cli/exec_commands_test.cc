@@ -160,6 +160,14 @@ TEST_F(ExecCommandsTest, RunAsJsonIsALineAnEvent) {
   EXPECT_EQ(ran.err, "");
 }
 
+TEST_F(ExecCommandsTest, RunAsJsonThatCannotSayWhatItMadeRunsAndKeepsNothing) {
+  sbx_.set_out(12345);  // no descriptor
+  const Ran ran = sbx_.Run({"run", "--json", "--keep", "--", "x"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("cannot write output"));
+  EXPECT_THAT(fake_.calls(), ElementsAre("CreateSandbox", "DeleteSandbox"));
+}
+
 TEST_F(ExecCommandsTest, AMistakeInTheOptionsMakesNoSandbox) {
   EXPECT_EQ(sbx_.Run({"run", "--ttl", "soon", "--", "x"}).exit_code, 125);
   EXPECT_EQ(sbx_.Run({"run"}).exit_code, 125);

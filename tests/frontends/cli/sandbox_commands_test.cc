@@ -66,6 +66,33 @@ class SandboxCommandsTest : public ::testing::Test {
   Sbx sbx_{fake_.address()};
 };
 
+TEST_F(SandboxCommandsTest, ASandboxWhoseIdCannotBePrintedIsDeletedAgain) {
+  bool adopted = false;
+  fake_.on_create = [&](const auto&, pb::CreateSandboxResponse* response) {
+    *response->mutable_sandbox() = Sample("sb-new");
+    response->set_adopted(adopted);
+    return grpc::Status::OK;
+  };
+  WillDelete(pb::DeleteSandboxResponse::VERDICT_CONFIRMED_GONE);
+  sbx_.set_out(12345);  // no descriptor
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"create"}, std::vector<std::string>{"create", "--json"}}) {
+    const Ran ran = sbx_.Run(args);
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("cannot write output"));
+    EXPECT_THAT(ran.err, HasSubstr("sandbox sb-new was deleted again"));
+    ASSERT_FALSE(deleted_.empty());
+    EXPECT_EQ(deleted_.back().sandbox_id(), "sb-new");
+  }
+  EXPECT_EQ(deleted_.size(), 2u);
+  WillDelete(pb::DeleteSandboxResponse::VERDICT_ACCEPTED_UNCONFIRMED);
+  EXPECT_THAT(sbx_.Run({"create"}).err, HasSubstr("sbx rm sb-new"));
+  // One that was there before is somebody's.
+  adopted = true;
+  EXPECT_THAT(sbx_.Run({"create"}).err, HasSubstr("the sandbox is sb-new"));
+  EXPECT_EQ(deleted_.size(), 3u);
+}
+
 TEST_F(SandboxCommandsTest, CreatePrintsTheIdAlone) {
   pb::CreateSandboxRequest seen;
   fake_.on_create = [&](const pb::CreateSandboxRequest& request,
