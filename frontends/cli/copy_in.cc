@@ -186,7 +186,8 @@ void CopyIn::CopyDirectory(const std::string& source, const std::string& target,
   above_.pop_back();
   if (!made.created()) return;
   ++copy_.report.directories;
-  if ((info.st_mode & 0700) != 0700) Finish(target, info);
+  // Last: what is put into it changes its time. A run that goes on must be able to write into it.
+  if (!copy_.interrupted()) Finish(target, info);
 }
 
 void CopyIn::CopyFile(const std::string& source, const std::string& target,
@@ -194,7 +195,7 @@ void CopyIn::CopyFile(const std::string& source, const std::string& target,
   const v1::FileInfo* there = There(target);
   if (there != nullptr && IsSame(*there, info)) {
     ++copy_.report.unchanged;
-    if ((there->mode() & 0777) != (info.st_mode & 0777)) Finish(target, info);
+    if ((there->mode() & 07777) != (info.st_mode & 07777)) Finish(target, info);
     return;
   }
   const int flags = O_RDONLY | O_CLOEXEC | (copy_.options.follow ? 0 : O_NOFOLLOW);
@@ -265,6 +266,7 @@ void CopyIn::Finish(const std::string& target, const struct stat& info) {
   request.set_mode(info.st_mode & 07777);
   request.set_follow_symlink(copy_.options.follow);
   request.mutable_modified_at()->set_seconds(info.st_mtim.tv_sec);
+  request.mutable_modified_at()->set_nanos(static_cast<int32_t>(info.st_mtim.tv_nsec));
   v1::FileInfo ignored;
   const grpc::Status status = Call(copy_.context, copy_.context.bridge.files(),
                                    &Files::Stub::SetAttributes, request, &ignored);

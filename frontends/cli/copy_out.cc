@@ -138,8 +138,11 @@ bool CopyOut::List(const std::string& source, std::vector<FileInfo>* entries) {
 void CopyOut::CopyTree(const std::string& source, const FileInfo& root, const std::string& target) {
   if (!copy_.options.recursive) return copy_.Fail(source, "is a directory; add -r to copy it");
   std::vector<FileInfo> entries;
-  if (!List(source, &entries) || !TakeDirectory(root, target)) return;
-  std::vector<std::pair<std::string, const FileInfo*>> directories = {{target, &root}};
+  bool made = false;
+  if (!List(source, &entries) || !TakeDirectory(root, target, &made)) return;
+  // Those that are new: what was there keeps its mode and time.
+  std::vector<std::pair<std::string, const FileInfo*>> directories;
+  if (made) directories.emplace_back(target, &root);
   // The root as the bridge names it: without "." and the like.
   const std::string prefix = root.path() == "/" ? "/" : root.path() + "/";
   for (const FileInfo& entry : entries) {
@@ -155,7 +158,7 @@ void CopyOut::CopyTree(const std::string& source, const FileInfo& root, const st
       continue;  // its directory was complained of
     } else if (entry.type() != v1::FILE_TYPE_DIRECTORY) {
       TakeEntry(entry, place);
-    } else if (TakeDirectory(entry, place)) {
+    } else if (TakeDirectory(entry, place, &made) && made) {
       directories.emplace_back(place, &entry);
     }
   }
@@ -183,10 +186,13 @@ bool CopyOut::IsClosed(const std::string& target) const {
   return false;
 }
 
-bool CopyOut::TakeDirectory(const FileInfo& info, const std::string& target) {
+bool CopyOut::TakeDirectory(const FileInfo& info, const std::string& target, bool* made) {
   struct stat there = {};
-  if (mkdir(target.c_str(), 0700) == 0) {
+  *made = mkdir(target.c_str(), 0700) == 0;
+  if (*made) {
     ++copy_.report.directories;
+    // Nearly its own already, so that little is missing if this run does not come to its end.
+    chmod(target.c_str(), (info.mode() & 07777) | 0700);
     return true;
   }
   const int error = errno;

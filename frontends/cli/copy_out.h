@@ -35,7 +35,7 @@ class CopyOut {
   bool IsClosed(const std::string& target) const;
   std::string_view LeftAlone(const std::string& place) const;
   bool List(const std::string& source, std::vector<FileInfo>* entries);
-  bool TakeDirectory(const FileInfo& info, const std::string& target);
+  bool TakeDirectory(const FileInfo& info, const std::string& target, bool* made);
   void TakeFile(const FileInfo& info, const std::string& place);
   void TakeLink(FileInfo info, const std::string& target);
   bool Receive(const FileInfo& info, int fd, int64_t offset);

@@ -71,6 +71,11 @@ class Sbx:
         return json.loads(self.text(*args, "--json"))
 
 
+def inside(sbx: Sbx, sandbox: str, line: str) -> str:
+    """What a line of shell prints in a sandbox; it must succeed."""
+    return sbx.text("exec", sandbox, "-c", line)
+
+
 @pytest.fixture
 def sbx(bridge: Program) -> Sbx:
     return Sbx(bridge.place)
