@@ -26,6 +26,10 @@ int FailCall(Context& context, const grpc::Status& status, int exit_code) {
   return Fail(context, FailureOf(status, context.bridge.where()), exit_code);
 }
 
+int StartFailureCode(const grpc::Status& status) {
+  return FailureOf(status, "").reason == "UNKNOWN_USER" ? kExitCannotExecute : kExitNoVerdict;
+}
+
 int Print(Context& context, const Json& json, std::string_view text) {
   const absl::Status status =
       context.json ? context.streams.Out(JsonLine(json)) : context.streams.Out(text);

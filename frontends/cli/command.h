@@ -65,6 +65,10 @@ int FailUsage(Context& context, std::string_view command, const absl::Status& st
 // The same for a failed call. After Ctrl-C it says so instead and returns 128 + signal.
 int FailCall(Context& context, const grpc::Status& status, int exit_code = kExitFailed);
 
+// The exit code where a command's call failed: that of a command which could not be started, when
+// the failure says so.
+int StartFailureCode(const grpc::Status& status);
+
 // Prints one line of JSON or `text`; a reader that went away ends the command with 141.
 int Print(Context& context, const Json& json, std::string_view text);
 

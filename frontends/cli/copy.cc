@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bridge/base/utf8.h"
 #include "frontends/cli/text.h"
 
 namespace bridge::cli {
@@ -47,6 +48,7 @@ absl::StatusOr<Place> ParsePlace(const std::string& word) {
   const size_t slash = word.find('/');
   if (colon == std::string::npos || colon == 0 || slash < colon) return Place{"", word};
   Place place{word.substr(0, colon), word.substr(colon + 1)};
+  if (!IsValidUtf8(word)) return absl::InvalidArgumentError(NotUtf8("a place in a sandbox"));
   if (place.path.starts_with('/')) return place;
   return absl::InvalidArgumentError(fmt::format(
       "a path in a sandbox is absolute: \"{0}:/…\" (a file of this machine with a colon in its "
@@ -136,15 +138,19 @@ void Progress::Clear() {
 }
 
 void Copy::Fail(std::string_view what, std::string_view message) {
-  progress.Clear();
-  ++report.failed;
-  context.streams.Note(fmt::format("{}: {}", Printable(what), message));
+  Fail(what, LocalFailure(message, "Mend it and copy again; what is there is left alone."));
 }
 
 void Copy::Fail(std::string_view what, const grpc::Status& status) {
   if (interrupted()) return;  // the end of the whole copy says so
-  const Failure failure = FailureOf(status, context.bridge.where());
-  Fail(what, fmt::format("{}: {}", failure.reason, Printable(failure.message)));
+  Fail(what, FailureOf(status, context.bridge.where()));
+}
+
+void Copy::Fail(std::string_view what, Failure failure) {
+  progress.Clear();
+  ++report.failed;
+  failure.message = fmt::format("{}: {}", what, failure.message);
+  bridge::cli::Fail(context, failure);
 }
 
 }  // namespace bridge::cli

@@ -88,6 +88,7 @@ struct Copy {
   void Fail(std::string_view what, std::string_view message);
   // The same for a failed call.
   void Fail(std::string_view what, const grpc::Status& status);
+  void Fail(std::string_view what, Failure failure);
   bool interrupted() const { return context.interrupts.first() != 0; }
 };
 

@@ -112,7 +112,8 @@ std::vector<Command> CopyCommands() {
                         "Copy what links point to, and write through links."},
                        {"--quiet", 'q', K::kFlag, "", "Say nothing but what went wrong."}},
            .min_words = 2,
-           .max_words = 1000},
+           .max_words = 1000,
+           .local_words = true},
        RunCopy},
   };
 }

@@ -184,7 +184,7 @@ void ExecSession::KillRemote(const std::string& exec_id) {
 
 int ExecSession::Conclude(const grpc::Status& status) {
   if (stop_ != Stop::kNone) return ConcludeStopped(status);
-  if (!status.ok()) return FailCall(context_, status, kExitNoVerdict);
+  if (!status.ok()) return FailCall(context_, status, StartFailureCode(status));
   if (request_.detached() && detached_id_printed_) return kExitOk;
   if (!outcome_) {
     return Fail(context_,

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "bridge/base/utf8.h"
+
 namespace bridge::cli {
 namespace {
 
@@ -54,6 +56,31 @@ absl::Status CheckWords(const CommandLine& line, const Arguments& arguments) {
   if (arguments.words().size() > line.max_words) {
     return absl::InvalidArgumentError(
         fmt::format("unexpected word \"{}\"", arguments.words()[line.max_words]));
+  }
+  return absl::OkStatus();
+}
+
+// Texts of calls are UTF-8. The text itself is not repeated: it may be a secret.
+absl::Status CheckTexts(const std::map<std::string, std::vector<std::string>, std::less<>>& options,
+                        const std::vector<std::string>& words,
+                        const std::vector<std::string>& command) {
+  for (const auto& [name, values] : options) {
+    if (!std::all_of(values.begin(), values.end(), IsValidUtf8)) {
+      return absl::InvalidArgumentError(NotUtf8(name));
+    }
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!IsValidUtf8(words[i])) {
+      return absl::InvalidArgumentError(NotUtf8(fmt::format("word {}", i + 1)));
+    }
+  }
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (!IsValidUtf8(command[i])) {
+      return absl::InvalidArgumentError(
+          NotUtf8(i == 0 ? std::string("the command")
+                         : fmt::format("argument {} of the command", i)) +
+          "; let the sandbox's shell make such bytes (-c), or send them on stdin");
+    }
   }
   return absl::OkStatus();
 }
@@ -129,9 +156,17 @@ absl::StatusOr<Arguments> ParseArguments(const CommandLine& line,
     result.options_[option.name].push_back(std::move(written->value).value_or(""));
     if (!written->more.empty()) args[i--] = std::move(written->more);
   }
-  const absl::Status status = CheckWords(line, result);
+  absl::Status status = CheckWords(line, result);
+  if (status.ok()) {
+    const std::vector<std::string> none;
+    status = CheckTexts(result.options_, line.local_words ? none : result.words_, result.rest_);
+  }
   if (!status.ok()) return status;
   return result;
+}
+
+std::string NotUtf8(std::string_view what) {
+  return fmt::format("{} is not UTF-8 and cannot be sent", what);
 }
 
 std::string ExplainOptions(const std::vector<Option>& options) {

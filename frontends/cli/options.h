@@ -34,6 +34,8 @@ struct CommandLine {
   // After the last of max_words everything is the user's own command: `exec ID ls -l`. "--" before
   // it is dropped.
   bool free_form = false;
+  // Words may be names of this machine, which are any bytes. All else is sent, and is UTF-8.
+  bool local_words = false;
 };
 
 class Arguments {
@@ -58,6 +60,9 @@ class Arguments {
 // InvalidArgument with a message for people: "unknown option --foo".
 absl::StatusOr<Arguments> ParseArguments(const CommandLine& line,
                                          const std::vector<std::string>& args);
+
+// That something cannot be sent, in words.
+std::string NotUtf8(std::string_view what);
 
 // The rows of a help text, aligned and wrapped at 80 columns.
 std::string ExplainOptions(const std::vector<Option>& options);

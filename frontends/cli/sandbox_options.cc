@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bridge/base/status_macros.h"
+#include "bridge/base/utf8.h"
 #include "frontends/cli/text.h"
 
 namespace bridge::cli {
@@ -71,9 +72,10 @@ absl::StatusOr<CreateSandboxRequest> ReadSandboxOptions(const Arguments& argumen
   if (arguments.Has("--snapshot")) {
     spec.set_snapshot_id(arguments.Value("--snapshot"));
   } else {
-    const std::string image = environment("SANDBOX_BRIDGE_IMAGE").value_or("");
+    ASSIGN_OR_RETURN(const std::optional<std::string> own,
+                     OwnVariable("SANDBOX_BRIDGE_IMAGE", environment));
     spec.set_image(
-        arguments.Value("--image", image.empty() ? kDefaultImage : std::string_view(image)));
+        arguments.Value("--image", own && !own->empty() ? std::string_view(*own) : kDefaultImage));
   }
   RETURN_IF_ERROR(ReadLifetime(arguments, spec));
   RETURN_IF_ERROR(ReadMaps(arguments, spec));
@@ -91,6 +93,15 @@ absl::StatusOr<CreateSandboxRequest> ReadSandboxOptions(const Arguments& argumen
   return request;
 }
 
+absl::StatusOr<std::optional<std::string>> OwnVariable(const std::string& name,
+                                                       const EnvironmentLookup& environment) {
+  std::optional<std::string> own = environment(name);
+  if (own && !IsValidUtf8(*own)) {
+    return absl::InvalidArgumentError(NotUtf8(fmt::format("the value of {} here", name)));
+  }
+  return own;
+}
+
 absl::StatusOr<sandbox::bridge::v1::EnvVar> ParseEnv(const std::string& text,
                                                      const EnvironmentLookup& environment) {
   sandbox::bridge::v1::EnvVar variable;
@@ -99,7 +110,7 @@ absl::StatusOr<sandbox::bridge::v1::EnvVar> ParseEnv(const std::string& text,
   if (equals != std::string::npos) {
     variable.set_value(text.substr(equals + 1));
   } else {
-    const std::optional<std::string> own = environment(text);
+    ASSIGN_OR_RETURN(const std::optional<std::string> own, OwnVariable(text, environment));
     if (!own) return absl::InvalidArgumentError(fmt::format("--env {}: not set here", text));
     variable.set_value(*own);
   }

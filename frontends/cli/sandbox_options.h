@@ -4,6 +4,9 @@
 // Pure values, any thread.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +25,10 @@ std::vector<Option> SandboxOptions(bool with_env);
 // InvalidArgument with the option's name.
 absl::StatusOr<sandbox::bridge::v1::CreateSandboxRequest> ReadSandboxOptions(
     const Arguments& arguments, bool with_env, const EnvironmentLookup& environment);
+
+// A variable of this side that is to be sent. InvalidArgument: it is not UTF-8.
+absl::StatusOr<std::optional<std::string>> OwnVariable(const std::string& name,
+                                                       const EnvironmentLookup& environment);
 
 // "NAME=value", or "NAME" to take it from `environment`. For --env everywhere.
 absl::StatusOr<sandbox::bridge::v1::EnvVar> ParseEnv(const std::string& text,

@@ -34,7 +34,7 @@ absl::StatusOr<ShellOptions> ReadShellOptions(const Arguments& arguments,
     has_term = has_term || spec.env().rbegin()->name() == "TERM";
   }
   // Programs there must write for the terminal that is here.
-  const std::optional<std::string> term = environment("TERM");
+  ASSIGN_OR_RETURN(const std::optional<std::string> term, OwnVariable("TERM", environment));
   if (term && !has_term) {
     auto* variable = spec.add_env();
     variable->set_name("TERM");

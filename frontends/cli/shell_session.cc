@@ -33,7 +33,7 @@ ShellSession::ShellSession(Context& context, ShellOptions options)
 int ShellSession::Run() {
   if (process_id_.empty()) {
     const grpc::Status started = Start();
-    if (!started.ok()) return FailCall(context_, started, kExitNoVerdict);
+    if (!started.ok()) return FailCall(context_, started, StartFailureCode(started));
   }
   // From here on there is something to clean up, which a first signal does not stop: that of a
   // closed window may come after all else that tells of it.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import pty
 import re
@@ -188,6 +189,25 @@ def test_a_failure_of_this_side_names_its_place(sbx: Sbx, sandbox: str, tmp_path
     ran = sbx.run("cp", f"{sandbox}:/tmp/f", f"{tmp_path}/none/f")
     assert ran.returncode == 1
     assert f"{tmp_path}/none/f: No such file".encode() in ran.stderr
+
+
+def test_failures_are_objects_with_advice(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    inside(sbx, sandbox, "echo x > /tmp/f")
+    for args, reason, place in (
+        ([f"{sandbox}:/tmp/none", str(tmp_path)], "PATH_NOT_FOUND", "/tmp/none"),
+        ([f"{sandbox}:/tmp/f", f"{tmp_path}/none/f"], "LOCAL", f"{tmp_path}/none/f"),
+        ([f"{tmp_path}/none", f"{sandbox}:/tmp"], "LOCAL", f"{tmp_path}/none"),
+        (["/etc/hostname", "nosuch:/tmp"], "SANDBOX_NOT_FOUND", "/tmp"),
+    ):
+        ran = sbx.run("cp", *args)
+        said, advice = ran.stderr.decode().splitlines()
+        assert said.startswith(f"sbx: {reason}: {place}: ")
+        ran = sbx.run("cp", "--json", *args)
+        error = json.loads(ran.stderr)["error"]
+        assert error["reason"] == reason
+        assert error["message"].startswith(f"{place}: ")
+        assert advice.strip() == error["advice"] != ""
+        assert (ran.returncode, json.loads(ran.stdout)["failed"]) == (1, 1)
 
 
 def test_an_interrupted_download_goes_on(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:

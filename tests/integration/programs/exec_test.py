@@ -59,8 +59,33 @@ def test_what_cannot_be_started(sbx: Sbx, sandbox: str) -> None:
     assert sbx.run("exec", sandbox, "--", "no-such-program").returncode == 127
     assert sbx.run("exec", sandbox, "--", "/etc/passwd").returncode == 126
     ran = sbx.run("exec", sandbox, "-w", "/no/such", "--", "true")
-    assert ran.returncode in (125, 126)
+    assert ran.returncode == 126
     assert b"/no/such" in ran.stderr or b"working directory" in ran.stderr
+    ran = sbx.run("exec", sandbox, "-u", "nosuch", "--", "true")
+    assert ran.returncode == 126
+    assert b"UNKNOWN_USER" in ran.stderr
+
+
+def test_what_is_not_utf8_is_named_and_not_sent(sbx: Sbx, sandbox: str) -> None:
+    bad = os.fsdecode(b"\xff")
+    for args, named in (
+        (["exec", "--json", sandbox, "--", "echo", bad], "argument 1 of the command"),
+        (["exec", "--json", sandbox, "--", bad], "the command"),
+        (["exec", "--json", sandbox, "-c", bad], "--shell"),
+        (["exec", "--json", sandbox, "-w", bad, "true"], "--cwd"),
+        (["exec", "--json", sandbox, "-e", f"A={bad}", "true"], "--env"),
+        (["exec", "--json", sandbox, "-e", "HERE", "true"], "the value of HERE here"),
+        (["exec", "--json", sandbox, "-u", bad, "true"], "--user"),
+        (["exec", "--json", bad, "true"], "word 1"),
+        (["info", "--json", bad], "word 1"),
+        (["create", "--json", "-l", f"a={bad}"], "--label"),
+        (["cp", "--json", "here", f"{sandbox}:/{bad}"], "a place in a sandbox"),
+    ):
+        ran = sbx.run(*args, env={"HERE": bad})
+        assert ran.returncode == (125 if args[0] == "exec" else 2), args
+        error = json.loads(ran.stderr)["error"]  # and nothing else
+        assert error["reason"] == "USAGE"
+        assert error["message"].startswith(f"{named} is not UTF-8"), error
 
 
 def test_a_timeout_ends_the_whole_group(sbx: Sbx, sandbox: str) -> None:
