@@ -21,24 +21,10 @@ constexpr int kMaxContradictions = 3;
 constexpr absl::Duration kResumePause = absl::Milliseconds(200);
 constexpr absl::Duration kKillLimit = absl::Seconds(60);
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
-constexpr absl::Duration kKillPause = absl::Milliseconds(20);
+constexpr absl::Duration kKillPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestKillPause = absl::Seconds(5);
 
 int Index(StreamId stream) { return stream == StreamId::kStdout ? 0 : 1; }
-
-// Sends a request again and again, until its answer is one of these two, or the sandbox is gone.
-Task<void> Insist(SandboxHandle sandbox, HttpRequest request, std::pair<int, int> done) {
-  for (absl::Duration pause = kKillPause;; pause = std::min(2 * pause, kLongestKillPause)) {
-    const absl::StatusOr<HttpResponse> response =
-        co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, request, kMaxErrorBody);
-    const bool told =
-        response.ok() && (response->status == done.first || response->status == done.second);
-    if (told || IsSandboxOver(response.status())) co_return;
-    const absl::Duration left = sandbox.context.deadline - sandbox.loop().Now();
-    const bool slept = left > pause && co_await sandbox.loop().Sleep(pause);
-    if (!slept) co_return;
-  }
-}
 
 }  // namespace
 
@@ -73,33 +59,28 @@ OwnExec::OwnExec(SandboxHandle sandbox, ExecId id, int64_t stdout_offset, int64_
 
 OwnExec::~OwnExec() {
   if (exited_ || spawn_failed_ || refused_ || !kill_on_drop_) return;
-  const bool told = !id_.empty();  // somebody may ask for its outcome
-  sandbox_.background.Start("kill an exec",
-                            [sandbox = sandbox_.ForBackground(kKillLimit), id = command_id_, told] {
-                              return told ? Kill(sandbox, id) : Prevent(sandbox, id);
-                            });
+  // Of one whose id nobody has heard, nobody asks for the outcome.
+  const std::string target =
+      "/v1/exec/" + QueryEscape(command_id_) + (id_.empty() ? "" : "?keep=1");
+  sandbox_.background.Start("kill an exec", [sandbox = sandbox_.ForBackground(kKillLimit), target] {
+    return Kill(sandbox, target);
+  });
 }
 
-// Until the daemon says that the exec has ended, or that there is none. It keeps the outcome as
-// that of any other ended exec.
-Task<void> OwnExec::Kill(SandboxHandle sandbox, std::string id) {
-  constexpr std::pair<int, int> kEndedOrGone(409, 404);
-  HttpRequest request =
-      sandbox.client.Request(sandbox.context, *sandbox.daemon, "POST",
-                             "/v1/exec/" + QueryEscape(id) + "/signal", kSmallLimit);
-  request.headers.Set("Content-Type", "application/json");
-  request.body = R"({"signal":9,"to":"group"})";
-  request.resend = Resend::kAlways;  // twice is as once
-  co_await Insist(std::move(sandbox), std::move(request), kEndedOrGone);
-}
-
-// The same for one whose start may still be on the way: none of this id will start any more. The
-// daemon forgets it, and nobody else has heard of it.
-Task<void> OwnExec::Prevent(SandboxHandle sandbox, std::string id) {
-  constexpr std::pair<int, int> kRemovedOrGone(200, 404);
-  HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
-                                               "/v1/exec/" + QueryEscape(id), kSmallLimit);
-  co_await Insist(std::move(sandbox), std::move(request), kRemovedOrGone);
+// Until the daemon says that the exec has ended, or that there is none: then none of this id will
+// start either, so it does not matter whether its start is still on the way.
+Task<void> OwnExec::Kill(SandboxHandle sandbox, std::string target) {
+  for (absl::Duration pause = kKillPause;; pause = std::min(2 * pause, kLongestKillPause)) {
+    HttpRequest request =
+        sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE", target, kSmallLimit);
+    const absl::StatusOr<HttpResponse> response = co_await sandbox.client.Fetch(
+        sandbox.context, sandbox.daemon, std::move(request), kMaxErrorBody);
+    const bool told = response.ok() && (response->status == 200 || response->status == 404);
+    if (told || IsSandboxOver(response.status())) co_return;
+    const absl::Duration left = sandbox.context.deadline - sandbox.loop().Now();
+    const bool slept = left > pause && co_await sandbox.loop().Sleep(pause);
+    if (!slept) co_return;
+  }
 }
 
 HttpRequest OwnExec::StreamRequest(std::string_view method, std::string target) const {

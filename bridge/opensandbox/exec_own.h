@@ -33,8 +33,7 @@ class OwnExec final : public Exec {
   void Skip(StreamId stream) override;
 
  private:
-  static Task<void> Kill(SandboxHandle sandbox, std::string id);
-  static Task<void> Prevent(SandboxHandle sandbox, std::string id);
+  static Task<void> Kill(SandboxHandle sandbox, std::string target);
   Task<absl::Status> BeginOnce();
   Task<absl::Status> Open();
   Task<absl::Status> ReadMore();

@@ -267,6 +267,10 @@ void Execs::Signal(Exchange& exchange) {
 }
 
 void Execs::Remove(Exchange& exchange) {
+  bool keep = false;
+  StrictQuery query(exchange.request());
+  query.Flag("keep", &keep);
+  if (const auto failure = query.Finish()) return Reply(exchange, *failure);
   const std::string& id = exchange.request().param("id");
   std::shared_ptr<Exec> exec;
   {
@@ -285,7 +289,7 @@ void Execs::Remove(Exchange& exchange) {
   if (!exec->AwaitEnd(kKillPatience)) {
     return Reply(exchange, {409, "STILL_RUNNING", "it was killed but has not ended yet"});
   }
-  {
+  if (!keep) {
     const std::lock_guard lock(mu_);
     std::erase(execs_, exec);
   }

@@ -260,6 +260,17 @@ TEST_F(ExecTest, ListAndDelete) {
   EXPECT_EQ(caller_.Get("/v1/exec/" + first).status, 404);
 }
 
+TEST_F(ExecTest, WhatIsKeptTellsHowItEnded) {
+  const std::string id = Detach({{"argv", {"sleep", "1000"}}});
+  EXPECT_EQ(caller_.Call("DELETE", "/v1/exec/" + id + "?keep=2").status, 400);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(caller_.Call("DELETE", "/v1/exec/" + id + "?keep=1").status, 200);
+    const Json info = Json::parse(caller_.Get("/v1/exec/" + id).body);
+    EXPECT_FALSE(info["running"]);
+    EXPECT_EQ(info["outcome"]["signal_name"], "SIGKILL");
+  }
+}
+
 // Who cuts a start cannot know which of the two arrives first.
 TEST_F(ExecTest, WhatWasDeletedBeforeItCameDoesNotStart) {
   const std::string id(32, 'a');
