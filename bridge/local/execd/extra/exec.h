@@ -90,6 +90,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   bool AwaitEnd(absl::Duration patience);
 
   bool running() const { return running_; }
+  absl::Time started_at() const { return started_at_; }
   std::optional<absl::Time> finished_at() const;
   std::string InfoJson() const;
 

@@ -68,9 +68,10 @@ std::list<Execs::Starting>::iterator Execs::FindStarting(const std::string& id) 
 }
 
 std::shared_ptr<Exec> Execs::FindOrNull(const std::string& id) {
-  const auto it = std::find_if(execs_.begin(), execs_.end(),
-                               [&id](const auto& exec) { return exec->id() == id; });
-  return it == execs_.end() ? nullptr : *it;
+  const auto has_id = [&id](const auto& exec) { return exec->id() == id; };
+  if (const auto it = std::ranges::find_if(running_, has_id); it != running_.end()) return *it;
+  const auto it = std::ranges::find_if(ended_, has_id);
+  return it == ended_.end() ? nullptr : *it;
 }
 
 // From here on a DELETE of this id finds it.
@@ -82,9 +83,8 @@ std::optional<Failure> Execs::Admit(const std::string& id, std::list<Starting>::
       return Failure{409, "EXEC_EXISTS", "there is an exec of this id already", 0, "exec_id"};
     }
   }
-  const auto running =
-      std::count_if(execs_.begin(), execs_.end(), [](const auto& exec) { return exec->running(); });
-  if (static_cast<size_t>(running) + starting_.size() >= kMaxRunning) {
+  if (running_.size() + starting_.size() >= kMaxRunning) SetEndedAside();
+  if (running_.size() + starting_.size() >= kMaxRunning) {
     Failure many{429, "TOO_MANY", "too many execs are running"};
     return many.With("limit", std::to_string(kMaxRunning));
   }
@@ -110,21 +110,27 @@ std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
   starting_.erase(place);
   settled_.notify_all();
   if (cancelled && (exec == nullptr || !(*exec)->running())) return Cancelled();
-  if (exec != nullptr) execs_.push_back(*exec);
+  if (exec != nullptr) running_.push_back(*exec);
   return started;
+}
+
+void Execs::SetEndedAside() {
+  for (std::shared_ptr<Exec>& exec : running_) {
+    if (!exec->running()) ended_.push_back(std::move(exec));
+  }
+  std::erase(running_, nullptr);
 }
 
 void Execs::ForgetOld() {
   const absl::Time now = absl::Now();
   const std::lock_guard lock(mu_);
-  size_t ended = 0;
-  for (const auto& exec : execs_) ended += exec->running() ? 0 : 1;
-  std::erase_if(execs_, [&](const std::shared_ptr<Exec>& exec) {
-    const auto finished = exec->finished_at();
-    const bool old = finished && (ended > kMaxEnded || now - *finished > kEndedLife);
-    if (old) --ended;
-    return old;
-  });
+  SetEndedAside();
+  while (!ended_.empty()) {
+    const auto finished = ended_.front()->finished_at();
+    const bool old = finished && (ended_.size() > kMaxEnded || now - *finished > kEndedLife);
+    if (!old) return;
+    ended_.pop_front();
+  }
 }
 
 std::shared_ptr<Exec> Execs::Find(Exchange& exchange) {
@@ -194,8 +200,10 @@ void Execs::List(Exchange& exchange) {
   std::vector<std::shared_ptr<Exec>> execs;
   {
     const std::lock_guard lock(mu_);
-    execs = execs_;
+    execs.assign(ended_.begin(), ended_.end());
+    execs.insert(execs.end(), running_.begin(), running_.end());
   }
+  std::ranges::sort(execs, {}, &Exec::started_at);
   std::string json = "{\"execs\":[";
   for (const auto& exec : execs) {
     if (json.back() != '[') json += ',';
@@ -291,7 +299,8 @@ void Execs::Remove(Exchange& exchange) {
   }
   if (!keep) {
     const std::lock_guard lock(mu_);
-    std::erase(execs_, exec);
+    std::erase(running_, exec);
+    std::erase(ended_, exec);
   }
   ReplyObject(exchange, 200, exec->InfoJson());
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,7 @@ class Execs {
   std::shared_ptr<Exec> FindOrNull(const std::string& id);
   // Null, and answered with an error, when there is none of the id in the path.
   std::shared_ptr<Exec> Find(http::Exchange& exchange);
+  void SetEndedAside();  // with mu_ held
   void ForgetOld();
 
   Processes& processes_;
@@ -62,7 +64,9 @@ class Execs {
   std::mutex mu_;
   std::condition_variable settled_;  // starting_ has become shorter
   std::list<Starting> starting_;
-  std::vector<std::shared_ptr<Exec>> execs_;  // oldest first
+  // Apart, so that a start looks at a few and not at all that are kept.
+  std::vector<std::shared_ptr<Exec>> running_;  // some may have ended meanwhile
+  std::deque<std::shared_ptr<Exec>> ended_;
   CancelledIds cancelled_;
 };
 
