@@ -77,13 +77,13 @@ std::shared_ptr<Exec> Execs::FindOrNull(const std::string& id) {
 // From here on a DELETE of this id finds it.
 std::optional<Failure> Execs::Admit(const std::string& id, std::list<Starting>::iterator* place) {
   const std::lock_guard lock(mu_);
+  ForgetOld();
   if (!id.empty()) {
     if (cancelled_.Contains(id, absl::Now())) return Cancelled();
     if (FindStarting(id) != starting_.end() || FindOrNull(id) != nullptr) {
       return Failure{409, "EXEC_EXISTS", "there is an exec of this id already", 0, "exec_id"};
     }
   }
-  if (running_.size() + starting_.size() >= kMaxRunning) SetEndedAside();
   if (running_.size() + starting_.size() >= kMaxRunning) {
     Failure many{429, "TOO_MANY", "too many execs are running"};
     return many.With("limit", std::to_string(kMaxRunning));
@@ -93,7 +93,6 @@ std::optional<Failure> Execs::Admit(const std::string& id, std::list<Starting>::
 }
 
 std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
-  ForgetOld();
   std::list<Starting>::iterator place;
   if (auto failure = Admit(spec.id, &place)) return *std::move(failure);
   auto started = Exec::Start(processes_, timer_, spec, place->cancelled);
@@ -114,17 +113,12 @@ std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
   return started;
 }
 
-void Execs::SetEndedAside() {
+void Execs::ForgetOld() {
   for (std::shared_ptr<Exec>& exec : running_) {
     if (!exec->running()) ended_.push_back(std::move(exec));
   }
   std::erase(running_, nullptr);
-}
-
-void Execs::ForgetOld() {
   const absl::Time now = absl::Now();
-  const std::lock_guard lock(mu_);
-  SetEndedAside();
   while (!ended_.empty()) {
     const auto finished = ended_.front()->finished_at();
     const bool old = finished && (ended_.size() > kMaxEnded || now - *finished > kEndedLife);
@@ -196,10 +190,10 @@ void Execs::List(Exchange& exchange) {
   if (const auto failure = StrictQuery(exchange.request()).Finish()) {
     return Reply(exchange, *failure);
   }
-  ForgetOld();
   std::vector<std::shared_ptr<Exec>> execs;
   {
     const std::lock_guard lock(mu_);
+    ForgetOld();
     execs.assign(ended_.begin(), ended_.end());
     execs.insert(execs.end(), running_.begin(), running_.end());
   }

@@ -56,7 +56,7 @@ class Execs {
   std::shared_ptr<Exec> FindOrNull(const std::string& id);
   // Null, and answered with an error, when there is none of the id in the path.
   std::shared_ptr<Exec> Find(http::Exchange& exchange);
-  void SetEndedAside();  // with mu_ held
+  // Sets what has ended aside, and forgets what of it is old. With mu_ held.
   void ForgetOld();
 
   Processes& processes_;
