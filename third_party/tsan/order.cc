@@ -53,9 +53,10 @@ void RunOrdered(void* arg, void* status) {
   original.run(original.arg, status);
 }
 
+// What stands behind the definition here.
 template <typename Function>
-Function* Next(Function* /*type*/, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+Function Next(const char* symbol) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, symbol));
 }
 
 }  // namespace
@@ -65,8 +66,8 @@ Function* Next(Function* /*type*/, const char* name) {
   "_ZN9grpc_core8Executor3Run" \
   "EP12grpc_closureN4absl7debian36StatusENS_12ExecutorTypeENS_15ExecutorJobTypeE"
 
-#define NEXT(function)                                   \
-  static const auto next = Next(&(function), #function); \
+#define NEXT(function)                                             \
+  static const auto next = Next<decltype(&(function))>(#function); \
   __tsan_release(&gClock)
 
 extern "C" {
@@ -122,7 +123,7 @@ __attribute__((weak)) grpc_event grpc_completion_queue_pluck(grpc_completion_que
 __attribute__((weak)) void ExecutorRun(Closure* closure, void* status, int executor,
                                        int job) __asm__(EXECUTOR_RUN);
 void ExecutorRun(Closure* closure, void* status, int executor, int job) {
-  static const auto next = reinterpret_cast<decltype(&ExecutorRun)>(dlsym(RTLD_NEXT, EXECUTOR_RUN));
+  static const auto next = Next<decltype(&ExecutorRun)>(EXECUTOR_RUN);
   closure->arg = new Ordered{closure, *closure};
   closure->run = RunOrdered;
   __tsan_release(&gClock);
@@ -134,8 +135,7 @@ void ExecutorRun(Closure* closure, void* status, int executor, int job) {
 namespace absl {
 ABSL_NAMESPACE_BEGIN
 
-#define MUTEX(symbol, type) \
-  static const auto next = reinterpret_cast<type>(dlsym(RTLD_NEXT, "_ZN4absl7debian3" symbol))
+#define MUTEX(symbol, type) static const auto next = Next<type>("_ZN4absl7debian3" symbol)
 
 __attribute__((weak)) void Mutex::Lock() {
   MUTEX("5Mutex4LockEv", void (*)(Mutex*));
