@@ -79,11 +79,11 @@ ProcessState StateOf(std::string_view letter) {
 Task<absl::StatusOr<std::vector<ProcessInfo>>> ListOwn(SandboxHandle sandbox, std::string query) {
   HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET",
                                                "/v1/processes" + query, kLimit);
-  absl::StatusOr<HttpResponse> response = co_await sandbox.client.Fetch(
-      sandbox.context, sandbox.daemon, std::move(request), kMaxListBytes);
-  CO_RETURN_IF_ERROR(response.status());
-  if (response->status != 200) co_return DaemonError(*response, "list processes");
-  co_return ParseOwnProcessList(response->body);
+  CO_ASSIGN_OR_RETURN(HttpResponse response,
+                      co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
+                                                    std::move(request), kMaxListBytes));
+  if (response.status != 200) co_return DaemonError(response, "list processes");
+  co_return ParseOwnProcessList(response.body);
 }
 
 Task<absl::StatusOr<std::vector<ProcessInfo>>> ListByScript(SandboxHandle sandbox,
