@@ -18,11 +18,6 @@ struct Rule {
   std::string_view words;
 };
 
-constexpr std::string_view kTooLong = "a part of the path, or all of it, is too long";
-constexpr std::string_view kLinkCircle = "symbolic links lead in a circle, or through too many";
-constexpr std::string_view kHeld =
-    "the system holds what is at the path: a mount, a device, or a program that runs";
-
 // In this order: the first that is found in the answer.
 constexpr Rule kGoWords[] = {
     {"no space left", R::ERROR_REASON_NO_SPACE, "the sandbox's disk is full"},
@@ -37,11 +32,11 @@ constexpr Rule kGoWords[] = {
     {"file exists", R::ERROR_REASON_PATH_EXISTS, "something is at the path already"},
     {"not a directory", R::ERROR_REASON_NOT_A_DIRECTORY, "a part of the path is no directory"},
     {"is a directory", R::ERROR_REASON_IS_A_DIRECTORY, "a directory is at the path"},
-    {"file name too long", R::ERROR_REASON_PATH_REJECTED, kTooLong},
-    {"too many levels of symbolic links", R::ERROR_REASON_PATH_REJECTED, kLinkCircle},
-    {"too many links", R::ERROR_REASON_PATH_REJECTED, kLinkCircle},
-    {"device or resource busy", R::ERROR_REASON_PATH_REJECTED, kHeld},
-    {"text file busy", R::ERROR_REASON_PATH_REJECTED, kHeld},
+    {"file name too long", R::ERROR_REASON_PATH_REJECTED, kPathTooLong},
+    {"too many levels of symbolic links", R::ERROR_REASON_PATH_REJECTED, kLinksInACircle},
+    {"too many links", R::ERROR_REASON_PATH_REJECTED, kLinksInACircle},
+    {"device or resource busy", R::ERROR_REASON_PATH_REJECTED, kPathHeld},
+    {"text file busy", R::ERROR_REASON_PATH_REJECTED, kPathHeld},
     {"no such file or directory", R::ERROR_REASON_PATH_NOT_FOUND, "nothing is at the path"},
     {"file not found", R::ERROR_REASON_PATH_NOT_FOUND, "nothing is at the path"},
 };
@@ -66,10 +61,10 @@ constexpr Rule kOwnCodes[] = {
 
 // The kernel's word, where the code only says that something is wrong.
 constexpr Rule kOwnErrnos[] = {
-    {"ENAMETOOLONG", R::ERROR_REASON_PATH_REJECTED, kTooLong},
-    {"ELOOP", R::ERROR_REASON_PATH_REJECTED, kLinkCircle},
-    {"EBUSY", R::ERROR_REASON_PATH_REJECTED, kHeld},
-    {"ETXTBSY", R::ERROR_REASON_PATH_REJECTED, kHeld},
+    {"ENAMETOOLONG", R::ERROR_REASON_PATH_REJECTED, kPathTooLong},
+    {"ELOOP", R::ERROR_REASON_PATH_REJECTED, kLinksInACircle},
+    {"EBUSY", R::ERROR_REASON_PATH_REJECTED, kPathHeld},
+    {"ETXTBSY", R::ERROR_REASON_PATH_REJECTED, kPathHeld},
     {"EINVAL", R::ERROR_REASON_PATH_REJECTED, "the file system takes no such path"},
 };
 

@@ -12,6 +12,13 @@
 
 namespace bridge {
 
+// Why a path is PATH_REJECTED, whoever found out.
+inline constexpr std::string_view kPathTooLong = "a part of the path, or all of it, is too long";
+inline constexpr std::string_view kLinksInACircle =
+    "symbolic links lead in a circle, or through too many";
+inline constexpr std::string_view kPathHeld =
+    "the system holds what is at the path: a mount, a device, or a program that runs";
+
 // `what`: "read a file". The daemon's words are looked at and never repeated: they quote paths.
 absl::Status FileError(const HttpResponse& response, std::string_view what);
 

@@ -3,6 +3,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/shell.h"
+#include "bridge/opensandbox/file_error.h"
 
 namespace bridge {
 namespace {
@@ -22,6 +23,30 @@ enum Exit {
   kLinkCircle = 22,
   kHeld = 23,
   kNoSuchTool = 127,  // the shell's own word for it
+};
+
+struct Meaning {
+  Exit exit;
+  ErrorReason reason;
+  std::string_view words;
+};
+
+constexpr Meaning kMeanings[] = {
+    {kNotFound, ErrorReason::ERROR_REASON_PATH_NOT_FOUND, "nothing is at the path"},
+    {kIsADirectory, ErrorReason::ERROR_REASON_IS_A_DIRECTORY, "a directory is at the path"},
+    {kNotADirectory, ErrorReason::ERROR_REASON_NOT_A_DIRECTORY,
+     "a part of the path is no directory"},
+    {kDenied, ErrorReason::ERROR_REASON_PERMISSION_DENIED, "the sandbox's user may not do this"},
+    {kExists, ErrorReason::ERROR_REASON_PATH_EXISTS, "something is at the path already"},
+    {kNoSpace, ErrorReason::ERROR_REASON_NO_SPACE, "the sandbox's disk is full"},
+    {kUnknownUser, ErrorReason::ERROR_REASON_UNKNOWN_USER,
+     "the sandbox has no account or group of this name"},
+    {kNotEmpty, ErrorReason::ERROR_REASON_DIRECTORY_NOT_EMPTY, "the directory is not empty"},
+    {kIntoItself, ErrorReason::ERROR_REASON_PATH_REJECTED,
+     "the destination lies in what is to be moved"},
+    {kTooLong, ErrorReason::ERROR_REASON_PATH_REJECTED, kPathTooLong},
+    {kLinkCircle, ErrorReason::ERROR_REASON_PATH_REJECTED, kLinksInACircle},
+    {kHeld, ErrorReason::ERROR_REASON_PATH_REJECTED, kPathHeld},
 };
 
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
@@ -147,71 +172,21 @@ std::string Missing(const std::string& quoted) {
 bool RoutesTakeLiterally(std::string_view path) { return path.find('$') == std::string_view::npos; }
 
 absl::Status FileScriptError(int exit_status, std::string_view what) {
-  ErrorReason reason = ErrorReason::ERROR_REASON_UPSTREAM_FAILED;
-  std::string_view words = "a tool in the sandbox failed";
-  switch (exit_status) {
-    case 0:
-      return absl::OkStatus();
-    case kNotFound:
-      reason = ErrorReason::ERROR_REASON_PATH_NOT_FOUND;
-      words = "nothing is at the path";
-      break;
-    case kIsADirectory:
-      reason = ErrorReason::ERROR_REASON_IS_A_DIRECTORY;
-      words = "a directory is at the path";
-      break;
-    case kNotADirectory:
-      reason = ErrorReason::ERROR_REASON_NOT_A_DIRECTORY;
-      words = "a part of the path is no directory";
-      break;
-    case kDenied:
-      reason = ErrorReason::ERROR_REASON_PERMISSION_DENIED;
-      words = "the sandbox's user may not do this";
-      break;
-    case kExists:
-      reason = ErrorReason::ERROR_REASON_PATH_EXISTS;
-      words = "something is at the path already";
-      break;
-    case kNoSpace:
-      reason = ErrorReason::ERROR_REASON_NO_SPACE;
-      words = "the sandbox's disk is full";
-      break;
-    case kUnknownUser:
-      reason = ErrorReason::ERROR_REASON_UNKNOWN_USER;
-      words = "the sandbox has no account or group of this name";
-      break;
-    case kNotEmpty:
-      reason = ErrorReason::ERROR_REASON_DIRECTORY_NOT_EMPTY;
-      words = "the directory is not empty";
-      break;
-    case kIsALink:
-      return IsALink(what);
-    case kIntoItself:
-      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
-      words = "the destination lies in what is to be moved";
-      break;
-    case kTooLong:
-      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
-      words = "a part of the path, or all of it, is too long";
-      break;
-    case kLinkCircle:
-      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
-      words = "symbolic links lead in a circle, or through too many";
-      break;
-    case kHeld:
-      reason = ErrorReason::ERROR_REASON_PATH_REJECTED;
-      words = "the system holds what is at the path: a mount, a device, or a program that runs";
-      break;
-    case kNoSuchTool:
-      return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
-                       std::string(what) +
-                           ": the image lacks a tool that this needs; those of "
-                           "coreutils and findutils, or a recent busybox, are enough",
-                       {.metadata = {{"feature", "files.tools"}}});
-    default:
-      break;
+  if (exit_status == 0) return absl::OkStatus();
+  if (exit_status == kIsALink) return IsALink(what);
+  if (exit_status == kNoSuchTool) {
+    return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
+                     std::string(what) +
+                         ": the image lacks a tool that this needs; those of "
+                         "coreutils and findutils, or a recent busybox, are enough",
+                     {.metadata = {{"feature", "files.tools"}}});
   }
-  return MakeError(reason, std::string(what) + ": " + std::string(words));
+  for (const Meaning& meaning : kMeanings) {
+    if (meaning.exit != exit_status) continue;
+    return MakeError(meaning.reason, std::string(what) + ": " + std::string(meaning.words));
+  }
+  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                   std::string(what) + ": a tool in the sandbox failed");
 }
 
 absl::Status IsALink(std::string_view what) {
