@@ -273,7 +273,14 @@ ExecRefusal ParseExecRefusal(const HttpResponse& response) {
                 "the sandbox's daemon refused the request's content");
   }
   if (code == "TOO_MANY") {
-    return fail(ErrorReason::ERROR_REASON_QUOTA_EXCEEDED, std::string(NoRoomError().message()));
+    const int64_t limit = Int(object, "limit");
+    if (limit <= 0) {
+      return fail(ErrorReason::ERROR_REASON_QUOTA_EXCEEDED, std::string(NoRoomError().message()));
+    }
+    ExecRefusal refusal = fail(ErrorReason::ERROR_REASON_QUOTA_EXCEEDED,
+                               "the sandbox's daemon runs as many commands as it may; end some");
+    refusal.status = WithMetadata(refusal.status, "limit", std::to_string(limit));
+    return refusal;
   }
   if (code == "PERMISSION_DENIED") {
     return fail(ErrorReason::ERROR_REASON_PERMISSION_DENIED, "the sandbox does not permit this");

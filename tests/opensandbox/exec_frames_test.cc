@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bridge/base/error.h"
+#include "bridge/opensandbox/no_room.h"
 
 namespace bridge {
 namespace {
@@ -168,6 +169,19 @@ TEST(ExecRefusal, ReplayGapNamesTheFirstBytesHeld) {
   EXPECT_EQ(ReasonOf(refusal.status), R::ERROR_REASON_REPLAY_GAP);
   EXPECT_EQ(MetadataOf(refusal.status)["first_available_stdout"], "70");
   EXPECT_EQ(MetadataOf(refusal.status)["first_available_stderr"], "2");
+}
+
+TEST(ExecRefusal, AFullDaemonAndAFullSandboxAreToldApart) {
+  const absl::Status daemon =
+      Refusal(429, R"({"code":"TOO_MANY","message":"m","limit":512})").status;
+  EXPECT_EQ(ReasonOf(daemon), R::ERROR_REASON_QUOTA_EXCEEDED);
+  EXPECT_EQ(MetadataOf(daemon)["limit"], "512");
+  EXPECT_NE(daemon.message().find("commands"), absl::string_view::npos);
+  const absl::Status sandbox =
+      Refusal(429, R"({"code":"TOO_MANY","message":"m","errno":"EAGAIN"})").status;
+  EXPECT_EQ(ReasonOf(sandbox), R::ERROR_REASON_QUOTA_EXCEEDED);
+  EXPECT_FALSE(MetadataOf(sandbox).contains("limit"));
+  EXPECT_EQ(sandbox.message(), NoRoomError().message());
 }
 
 TEST(ExecRefusal, AnswersOfOthersKeepTheMeaningOfTheirStatus) {

@@ -62,11 +62,6 @@ void Execs::AddRoutes(http::Router& router) {
   router.Add("POST", "/v1/exec/{id}/signal", [this](Exchange& x) { Signal(x); });
 }
 
-std::list<Execs::Starting>::iterator Execs::FindStarting(const std::string& id) {
-  return std::find_if(starting_.begin(), starting_.end(),
-                      [&id](const Starting& starting) { return starting.id == id; });
-}
-
 std::shared_ptr<Exec> Execs::FindOrNull(const std::string& id) {
   const auto has_id = [&id](const auto& exec) { return exec->id() == id; };
   if (const auto it = std::ranges::find_if(running_, has_id); it != running_.end()) return *it;
@@ -75,25 +70,25 @@ std::shared_ptr<Exec> Execs::FindOrNull(const std::string& id) {
 }
 
 // From here on a DELETE of this id finds it.
-std::optional<Failure> Execs::Admit(const std::string& id, std::list<Starting>::iterator* place) {
+std::optional<Failure> Execs::Admit(const std::string& id, StartingExecs::Place* place) {
   const std::lock_guard lock(mu_);
   ForgetOld();
   if (!id.empty()) {
     if (cancelled_.Contains(id, absl::Now())) return Cancelled();
-    if (FindStarting(id) != starting_.end() || FindOrNull(id) != nullptr) {
+    if (starting_.FindOrNull(id) != nullptr || FindOrNull(id) != nullptr) {
       return Failure{409, "EXEC_EXISTS", "there is an exec of this id already", 0, "exec_id"};
     }
   }
-  if (running_.size() + starting_.size() >= kMaxRunning) {
+  if (running_.size() + starting_.wanted() >= kMaxRunning) {
     Failure many{429, "TOO_MANY", "too many execs are running"};
     return many.With("limit", std::to_string(kMaxRunning));
   }
-  *place = starting_.emplace(starting_.end(), id);
+  *place = starting_.Add(id);
   return std::nullopt;
 }
 
 std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
-  std::list<Starting>::iterator place;
+  StartingExecs::Place place;
   if (auto failure = Admit(spec.id, &place)) return *std::move(failure);
   auto started = Exec::Start(processes_, timer_, spec, place->cancelled);
   const auto* exec = std::get_if<std::shared_ptr<Exec>>(&started);
@@ -106,7 +101,7 @@ std::variant<std::shared_ptr<Exec>, Failure> Execs::Make(const ExecSpec& spec) {
     (*exec)->AwaitEnd(kKillPatience);
     lock.lock();
   }
-  starting_.erase(place);
+  starting_.Remove(place);
   settled_.notify_all();
   if (cancelled && (exec == nullptr || !(*exec)->running())) return Cancelled();
   if (exec != nullptr) running_.push_back(*exec);
@@ -277,10 +272,10 @@ void Execs::Remove(Exchange& exchange) {
   std::shared_ptr<Exec> exec;
   {
     std::unique_lock lock(mu_);
-    if (const auto starting = FindStarting(id); starting != starting_.end()) {
+    if (StartingExec* starting = starting_.FindOrNull(id)) {
       starting->cancelled = true;
       settled_.wait_for(lock, absl::ToChronoMilliseconds(2 * kKillPatience),
-                        [&] { return FindStarting(id) == starting_.end(); });
+                        [&] { return starting_.FindOrNull(id) == nullptr; });
     }
     exec = FindOrNull(id);
     // Its start may still be on its way here.

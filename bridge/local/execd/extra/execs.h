@@ -3,20 +3,18 @@
 // execd/extra/execs.h — all execs and their routes (docs/execd-extras.md). Any thread.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "bridge/local/execd/extra/cancelled_ids.h"
 #include "bridge/local/execd/extra/exec.h"
+#include "bridge/local/execd/extra/starting_execs.h"
 #include "bridge/local/execd/process.h"
 #include "bridge/local/execd/timer.h"
 #include "bridge/local/http/router.h"
@@ -42,17 +40,9 @@ class Execs {
   void Signal(http::Exchange& exchange);
   void Remove(http::Exchange& exchange);
 
-  // A start that is under way. Its id is empty when the client did not choose one.
-  struct Starting {
-    explicit Starting(std::string id) : id(std::move(id)) {}
-    const std::string id;
-    std::atomic<bool> cancelled = false;  // a DELETE came first
-  };
-
   // Started and known, its output still in the pipes.
   std::variant<std::shared_ptr<Exec>, Failure> Make(const ExecSpec& spec);
-  std::optional<Failure> Admit(const std::string& id, std::list<Starting>::iterator* place);
-  std::list<Starting>::iterator FindStarting(const std::string& id);
+  std::optional<Failure> Admit(const std::string& id, StartingExecs::Place* place);
   std::shared_ptr<Exec> FindOrNull(const std::string& id);
   // Null, and answered with an error, when there is none of the id in the path.
   std::shared_ptr<Exec> Find(http::Exchange& exchange);
@@ -63,7 +53,7 @@ class Execs {
   Timer& timer_;
   std::mutex mu_;
   std::condition_variable settled_;  // starting_ has become shorter
-  std::list<Starting> starting_;
+  StartingExecs starting_;
   // Apart, so that a start looks at a few and not at all that are kept.
   std::vector<std::shared_ptr<Exec>> running_;  // some may have ended meanwhile
   std::deque<std::shared_ptr<Exec>> ended_;
