@@ -125,6 +125,7 @@ void ExecSession::OnDrained(const ExecEvent::Drained& drained) {
   if (drained.lossy() && !asked_for_lines) {
     context_.streams.Note("the output may differ from what was printed; see --fidelity");
   }
+  if (drained.still_open()) context_.streams.Note(kStillOpenNote);
 }
 
 void ExecSession::Emit(const absl::Status& written) {

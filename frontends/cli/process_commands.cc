@@ -182,6 +182,7 @@ absl::Status PrintEvent(Context& context, const ExecEvent& event) {
     context.streams.Note("output was cut: the command has printed more than is kept of it");
   }
   if (event.drained().lossy()) context.streams.Note("the output may differ from what was printed");
+  if (event.drained().still_open()) context.streams.Note(kStillOpenNote);
   return absl::OkStatus();
 }
 

@@ -31,6 +31,10 @@ std::string Table(const std::vector<std::vector<std::string>>& rows);
 // such program".
 std::string OutcomeText(const sandbox::bridge::v1::Outcome& outcome);
 
+// Of a command that ended with its output still open (ExecEvent.Drained.still_open).
+inline constexpr std::string_view kStillOpenNote =
+    "a process that the command left behind may print more, which is not shown";
+
 // The exit code that a shell would see; see exit_code.h.
 int OutcomeExitCode(const sandbox::bridge::v1::Outcome& outcome);
 

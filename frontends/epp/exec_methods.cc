@@ -136,6 +136,24 @@ ExitReport ReportBrokenStream(Call& call, const Watchdog& watchdog, const absl::
   return ReportFailure(failure, call.scope().cancelled());
 }
 
+// Output is missing until the stream says that it is all there.
+ExitReport ReportExited(const v1::ExecEvent::Exited& exited) {
+  ExitReport report = ReportOutcome(exited.outcome());
+  report.lossy = true;
+  return report;
+}
+
+void TakeDrained(const v1::ExecEvent::Drained& drained, ExitReport* report) {
+  report->lossy = drained.lossy();
+  if (drained.has_still_open()) report->still_open = drained.still_open();
+}
+
+// Lines are lossy by their nature, and the start has said that it is lines. Of bytes some are gone.
+void SayLoss(v1::Fidelity fidelity, ExitReport* report) {
+  if (!report->lossy || fidelity == v1::FIDELITY_LINES || !report->message.empty()) return;
+  report->message = "opensandbox: some of the command's output was lost";
+}
+
 Task<ExitReport> RelayOutput(Call& call, Stream& stream, const Watchdog& watchdog,
                              ExecOutput& output, const std::string& process_id) {
   ExitReport report;
@@ -153,8 +171,10 @@ Task<ExitReport> RelayOutput(Call& call, Stream& stream, const Watchdog& watchdo
       call.environment().output.Write(
           RenderNotification("exec.heartbeat", {{"process_id", process_id}}));
     } else if (event.has_exited()) {
-      report = ReportOutcome(event.exited().outcome());
+      report = ReportExited(event.exited());
       exited = true;
+    } else if (event.has_drained()) {
+      TakeDrained(event.drained(), &report);
     }
   }
   const absl::Status finished = co_await stream.Finish();
@@ -162,10 +182,13 @@ Task<ExitReport> RelayOutput(Call& call, Stream& stream, const Watchdog& watchdo
   co_return report;
 }
 
-Json ExitParams(const std::string& process_id, const ExitReport& report) {
-  Json params = {{"process_id", process_id}, {"exit_code", report.code}, {"reason", report.reason}};
-  if (!report.signal.empty()) params["signal"] = report.signal;
-  return params;
+// How it ended, into the params of exec.exit or the result of exec.run.
+void AddReport(const ExitReport& report, Json* json) {
+  (*json)["exit_code"] = report.code;
+  (*json)["reason"] = report.reason;
+  if (!report.signal.empty()) (*json)["signal"] = report.signal;
+  if (report.lossy) (*json)["lossy"] = true;
+  if (report.still_open) (*json)["still_open"] = *report.still_open;
 }
 
 std::string_view FidelityWord(v1::Fidelity fidelity) {
@@ -202,11 +225,8 @@ absl::StatusOr<Json> RunResult(Collected out, Collected err, const ExitReport& r
                     "the {} that one answer can hold",
                     report.reason, report.code, out.bytes + err.bytes, kMaxRunText));
   }
-  Json result = {{"stdout", std::move(out.value)},
-                 {"stderr", std::move(err.value)},
-                 {"exit_code", report.code},
-                 {"reason", report.reason}};
-  if (!report.signal.empty()) result["signal"] = report.signal;
+  Json result = {{"stdout", std::move(out.value)}, {"stderr", std::move(err.value)}};
+  AddReport(report, &result);
   return result;
 }
 
@@ -317,10 +337,13 @@ Task<void> StartExec(Call& call) {
     co_return;
   }
   ExecOutput output(call.environment().output, process_id);
-  const ExitReport report = co_await RelayOutput(call, stream, watchdog, output, process_id);
+  ExitReport report = co_await RelayOutput(call, stream, watchdog, output, process_id);
+  SayLoss(started->fidelity(), &report);
   output.Finish();
   if (!report.message.empty()) output.AddNote(report.message);
-  call.environment().output.Write(RenderNotification("exec.exit", ExitParams(process_id, report)));
+  Json end = {{"process_id", process_id}};
+  AddReport(report, &end);
+  call.environment().output.Write(RenderNotification("exec.exit", end));
 }
 
 Task<absl::StatusOr<Json>> RunExec(Call& call) {
@@ -342,13 +365,15 @@ Task<absl::StatusOr<Json>> RunExec(Call& call) {
   while (alive) {
     alive = co_await stream.Read(&event);
     if (alive && event.has_output_batch()) Collect(event.output_batch(), &out, &err);
-    if (alive && event.has_exited()) report = ReportOutcome(event.exited().outcome());
+    if (alive && event.has_exited()) report = ReportExited(event.exited());
+    if (alive && event.has_drained() && report) TakeDrained(event.drained(), &*report);
   }
   const absl::Status finished = co_await stream.Finish();
   if (!report.has_value()) {
     if (call.scope().cancelled()) co_return finished;
     report = ReportBrokenStream(call, watchdog, finished);
   }
+  SayLoss(started->fidelity(), &*report);
   co_return RunResult(std::move(out), std::move(err), *report);
 }
 

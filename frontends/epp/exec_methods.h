@@ -8,9 +8,12 @@
 //   the command's own code · 128 + n for a signal · 124 for the timeout · 130 (137) for a cancel ·
 //   127 and 126 when it could not be started · 125, with a line on stderr, when its end is not
 //   known
-// `reason` beside it says which it is, for those who can tell 124 from 124.
+// `reason` beside it says which it is, for those who can tell 124 from 124. `lossy` and
+// `still_open` are those of ExecEvent.Drained, there when they are true or known; output that is
+// missing for certain is a line on stderr, too, because hosts read no other field.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -32,6 +35,8 @@ struct ExitReport {
   std::string reason = {};   // "exited", "signal", "timeout", "cancelled", "spawn_failed", "lost"
   std::string signal = {};   // "SIGKILL"
   std::string message = {};  // a line for stderr; empty when the program speaks for itself
+  bool lossy = false;
+  std::optional<bool> still_open = {};
 };
 ExitReport ReportOutcome(const v1::Outcome& outcome);
 // Of a stream that broke before its outcome.

@@ -72,6 +72,15 @@ async def test_commands_stream_and_collect(client: BridgeClient, box: str) -> No
     assert (collected.outcome.exit_code, collected.stdout) == (4, b"1\n2\n3\n")
 
 
+@pytest.mark.parametrize("told", [True, False, None])
+async def test_what_may_still_print_is_true_false_or_not_known(told: bool | None) -> None:
+    async def events() -> AsyncIterator[v1.ExecEvent]:
+        yield v1.ExecEvent(exited=v1.ExecEvent.Exited(outcome=v1.Outcome(exit_code=0)))
+        yield v1.ExecEvent(drained=v1.ExecEvent.Drained(still_open=told))
+
+    assert (await collect(events(), limit=9)).still_open is told
+
+
 async def test_too_much_output_is_an_error_and_stops_the_command(
     client: BridgeClient, box: str, tmp_path: Path
 ) -> None:

@@ -146,6 +146,26 @@ TEST_F(ExecSessionTest, LinesThatWereAskedForAreNoLoss) {
   EXPECT_EQ(sbx_.Run({"exec", "--fidelity=lines", "sb-1", "--", "x"}).err, "");
 }
 
+// Known to be so, known not to be so, and not known are three things, as in the message.
+TEST_F(ExecSessionTest, WhatMayStillPrintIsTold) {
+  pb::ExecEvent drained = Drained();
+  for (const bool still_open : {true, false}) {
+    drained.mutable_drained()->set_still_open(still_open);
+    fake_.WillSend({Started(), Exited(0), drained});
+    const Ran ran = sbx_.Run({"exec", "sb-1", "--", "x"});
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_EQ(ran.err, still_open
+                           ? "sbx: a process that the command left behind may print more, which is "
+                             "not shown\n"
+                           : "");
+    fake_.WillSend({Started(), Exited(0), drained});
+    const Ran json = sbx_.Run({"exec", "--json", "sb-1", "--", "x"});
+    EXPECT_EQ(json.err, "");
+    EXPECT_THAT(json.out, HasSubstr(still_open ? R"("lossy":false,"still_open":true}})"
+                                               : R"("lossy":false,"still_open":false}})"));
+  }
+}
+
 TEST_F(ExecSessionTest, DetachedPrintsTheExecId) {
   fake_.on_execute = [](grpc::ServerContext*, const pb::ExecuteRequest& request,
                         FakeBridge::ExecWriter* writer) {

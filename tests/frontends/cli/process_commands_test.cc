@@ -175,6 +175,13 @@ TEST_F(ProcessCommandsTest, LogsOfAnExecSayWhatIsMissing) {
   ran = sbx_.Run({"logs", "sb-1", "ex-1"});
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.err, HasSubstr("output was cut"));
+  drained = Drained();
+  drained.mutable_drained()->set_still_open(true);
+  events = {Exited(0), drained};
+  EXPECT_THAT(sbx_.Run({"logs", "sb-1", "ex-1"}).err, HasSubstr("may print more"));
+  const Ran json = sbx_.Run({"logs", "--json", "sb-1", "ex-1"});
+  EXPECT_EQ(json.err, "");
+  EXPECT_THAT(json.out, HasSubstr(R"("still_open":true}})"));
 }
 
 TEST_F(ProcessCommandsTest, LogsThatCannotBeWrittenAreALocalFailure) {

@@ -157,6 +157,58 @@ TEST_F(ExecMethods, InventsNoExitStatus) {
   EXPECT_EQ(notes.back()["params"]["reason"], "lost");
 }
 
+// What is not all must not look as if it were.
+TEST_F(ExecMethods, TellsLossesAndWhatMayStillPrint) {
+  v1::ExecEvent drained;
+  v1::Fidelity fidelity = v1::FIDELITY_BYTES;
+  int runs = 0;
+  bridge_.execute = [&](const auto&, Writer* writer, auto*) {
+    v1::ExecEvent event;
+    event.mutable_started()->set_exec_id("exec-end-" + std::to_string(++runs));
+    event.mutable_started()->set_fidelity(fidelity);
+    writer->Write(event);
+    event.mutable_exited()->mutable_outcome()->set_exit_code(0);
+    writer->Write(event);
+    if (!drained.has_drained()) return MakeError(ErrorReason::ERROR_REASON_INTERNAL, "broke off");
+    writer->Write(drained);
+    return absl::OkStatus();
+  };
+  const auto end = [&] {
+    Start();
+    const auto notes = host_.Notifications("exec-end-" + std::to_string(runs), "exec.exit");
+    Json params = notes.back()["params"];
+    params["said"] = Text(notes, "stderr");
+    const Json result = host_.Result("exec.run", ExecParams());
+    EXPECT_EQ(result["stderr"], params["said"]);
+    for (const char* member : {"exit_code", "reason", "lossy", "still_open"}) {
+      EXPECT_EQ(result.contains(member), params.contains(member)) << member;
+      EXPECT_EQ(result.value(member, Json()), params.value(member, Json())) << member;
+    }
+    return params;
+  };
+  Json params = end();
+  EXPECT_EQ(params["exit_code"], 0);
+  EXPECT_EQ(params["lossy"], true);
+  EXPECT_EQ(params["said"], "opensandbox: some of the command's output was lost\n");
+  drained.mutable_drained();
+  params = end();
+  EXPECT_FALSE(params.contains("lossy"));
+  EXPECT_FALSE(params.contains("still_open"));
+  EXPECT_EQ(params["said"], "");
+  drained.mutable_drained()->set_still_open(false);
+  EXPECT_EQ(end()["still_open"], false);
+  drained.mutable_drained()->set_still_open(true);
+  EXPECT_EQ(end()["still_open"], true);
+  drained.mutable_drained()->set_lossy(true);
+  params = end();
+  EXPECT_EQ(params["lossy"], true);
+  EXPECT_EQ(params["said"], "opensandbox: some of the command's output was lost\n");
+  fidelity = v1::FIDELITY_LINES;
+  params = end();
+  EXPECT_EQ(params["lossy"], true);
+  EXPECT_EQ(params["said"], "");
+}
+
 TEST_F(ExecMethods, PassesKeepalivesOnAsHeartbeats) {
   bridge_.execute = [](const auto&, Writer* writer, auto*) {
     Started(writer, "exec-0005");

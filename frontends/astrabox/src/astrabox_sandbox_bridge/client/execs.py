@@ -84,6 +84,8 @@ class Collected:
     stderr: bytes
     # Bytes may differ from what was printed, or be missing; see ExecEvent.Drained.
     lossy: bool
+    # A process that the command left behind could still print, which nobody gets. None: not known.
+    still_open: bool | None
 
 
 async def collect(events: AsyncIterator[v1.ExecEvent], *, limit: int) -> Collected:
@@ -114,6 +116,7 @@ async def collect(events: AsyncIterator[v1.ExecEvent], *, limit: int) -> Collect
         b"".join(parts[v1.OUTPUT_STREAM_STDOUT]),
         b"".join(parts[v1.OUTPUT_STREAM_STDERR]),
         drained.lossy,
+        drained.still_open if drained.HasField("still_open") else None,
     )
 
 
