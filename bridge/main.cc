@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "bridge/base/descriptor_limit.h"
+#include "bridge/base/standard_streams.h"
 #include "bridge/server/flags.h"
 #include "bridge/server/local_upstream.h"
 #include "bridge/server/log.h"
@@ -45,5 +46,7 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 }  // namespace bridge
+
+RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) { return bridge::Main(argc, argv); }

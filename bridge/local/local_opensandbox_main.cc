@@ -18,6 +18,7 @@
 #include "absl/flags/usage.h"
 #include "bridge/base/descriptor_limit.h"
 #include "bridge/base/read_file.h"
+#include "bridge/base/standard_streams.h"
 #include "bridge/local/http/socket.h"
 #include "bridge/local/local_opensandbox.h"
 
@@ -134,6 +135,8 @@ int Run() {
 
 }  // namespace
 }  // namespace bridge::local
+
+RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("An OpenSandbox server without Docker, for development and tests.");

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "frontends/cli/streams.h"
+#include "bridge/base/standard_streams.h"
 
 namespace bridge::cli {
 namespace {

@@ -9,15 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "bridge/base/standard_streams.h"
 #include "frontends/cli/app.h"
 
-namespace {
-
-// Runs before what libraries do when they are loaded.
-__attribute__((section(".preinit_array"),
-               used)) void (*reserve)() = bridge::cli::ReserveStandardStreams;
-
-}  // namespace
+RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) {
   // A reader that goes away is an error of write(), with a remote command to kill first.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontends/cli/streams.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,21 +31,6 @@ absl::Status WriteError(int error) {
 }
 
 }  // namespace
-
-// Sanitizers are not there yet, so they look at nothing of this, nor at what it calls.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void ReserveStandardStreams() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (syscall(SYS_fcntl, fd, F_GETFD) >= 0) continue;
-    // The lowest number that is free is taken, which is this one: those below are not.
-    if (fd == STDERR_FILENO && syscall(SYS_openat, AT_FDCWD, "/dev/null", O_WRONLY) >= 0) continue;
-    syscall(SYS_openat, AT_FDCWD, "/", O_PATH);
-  }
-}
-
-bool IsClosed(int fd) {
-  const int flags = fcntl(fd, F_GETFL);
-  return flags < 0 || (flags & O_PATH) != 0;
-}
 
 Streams::Streams(int in, int out, int err)
     : in_(in), out_(out), err_(err), abandon_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

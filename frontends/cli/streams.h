@@ -16,14 +16,6 @@
 
 namespace bridge::cli {
 
-// Takes the numbers of standard streams that are closed, so that nothing that is opened later gets
-// them and what is printed with them. A closed stdin or stdout fails whoever reads or writes it, a
-// closed stderr is nowhere. Before main(): libraries open descriptors when they are loaded.
-void ReserveStandardStreams();
-
-// Whether a descriptor can be neither read nor written: a stream that was closed.
-bool IsClosed(int fd);
-
 class Streams {
  public:
   // Borrows the descriptors.

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "absl/time/time.h"
+#include "bridge/base/standard_streams.h"
 #include "bridge/net/event_loop.h"
 #include "frontends/epp/in_process_link.h"
 #include "frontends/epp/input.h"
@@ -74,6 +75,8 @@ int Run() {
 
 }  // namespace
 }  // namespace bridge::epp
+
+RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--version") {

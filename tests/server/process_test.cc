@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -280,6 +281,22 @@ TEST(Process, WorksAsPid1) {
               ::testing::ContainsRegex("NSpid:\t[0-9]+\t1\n"));
   ::kill(inner, SIGTERM);
   EXPECT_TRUE(ExitedWith(process.Wait(kTwoSeconds), 0)) << process.log();
+}
+
+// A supervisor may close the standard streams: what is opened must not get their numbers.
+TEST(Process, WorksWithStandardStreamsClosed) {
+  BridgeProcess process({.wrapper = {"/bin/sh", "-c", "exec \"$0\" \"$@\" <&- >&-"},
+                         .arguments = Good(),
+                         .environment = {"PATH=/usr/bin"}});
+  const std::string address = process.WaitForAddress();
+  ASSERT_NE(address, "") << process.log();
+  EXPECT_TRUE(Answers(address));
+  for (const char* fd : {"0", "1"}) {
+    std::error_code error;
+    const auto held = std::filesystem::read_symlink(
+        "/proc/" + std::to_string(process.pid()) + "/fd/" + fd, error);
+    EXPECT_EQ(held, "/") << fd << ": " << error.message();
+  }
 }
 
 // DEP-07: an ordinary user, nothing to write, no HOME, no capabilities.

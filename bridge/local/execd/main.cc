@@ -7,7 +7,6 @@
 // The OpenSandbox server starts the daemon's image once with "tail -f /dev/null" behind its entry
 // point, only to copy the file out of it; so with any plain argument the program ends at once and
 // well.
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,26 +15,14 @@
 #include <utility>
 
 #include "bridge/base/descriptor_limit.h"
+#include "bridge/base/standard_streams.h"
 #include "bridge/local/execd/daemon.h"
 #include "bridge/local/execd/flags.h"
 
 namespace bridge::local::execd {
 namespace {
 
-// Descriptors 0 to 2 must be taken, or a socket would become somebody's stdout.
-void OpenStandardFiles() {
-  while (true) {
-    const int fd = open("/dev/null", O_RDWR);
-    if (fd < 0) return;
-    if (fd > 2) {
-      close(fd);
-      return;
-    }
-  }
-}
-
 int Run(int argc, char** argv) {
-  OpenStandardFiles();
   Flags flags;
   const FlagResult parsed = ParseFlags(argc, argv, &flags);
   if (!parsed.error.empty()) {
@@ -76,5 +63,7 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 }  // namespace bridge::local::execd
+
+RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) { return bridge::local::execd::Run(argc, argv); }
