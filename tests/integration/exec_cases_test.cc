@@ -51,6 +51,23 @@ class ExecCases : public BridgeOverLocal, public ::testing::WithParamInterface<c
     EXPECT_TRUE(stream->Finish().ok());
     return event.started().exec_id();
   }
+  struct Events {
+    std::string id, out, err;
+    v1::ExecEvent::Drained drained;
+  };
+  static Events ReadAll(grpc::ClientReader<v1::ExecEvent>& stream) {
+    Events all;
+    v1::ExecEvent event;
+    while (stream.Read(&event)) {
+      if (event.has_started()) all.id = event.started().exec_id();
+      for (const auto& output : event.output_batch().outputs()) {
+        (output.stream() == v1::OUTPUT_STREAM_STDERR ? all.err : all.out) += output.data();
+      }
+      if (event.has_drained()) all.drained = event.drained();
+    }
+    EXPECT_THAT(FromGrpcStatus(stream.Finish()), IsOk());
+    return all;
+  }
   // All that a detached command prints, and its end.
   v1::RunResponse Follow(const std::string& exec_id) {
     v1::AttachExecRequest request;
@@ -94,6 +111,35 @@ TEST_P(ExecCases, TextOnStderrIsNoFailure) {
   EXPECT_EQ(run.outcome().exit_code(), 0);
   EXPECT_EQ(run.stdout(), "");
   EXPECT_EQ(run.stderr(), "warn\n");
+}
+
+// The limit of the call that starts a command is no limit of what others can have of it.
+TEST_P(ExecCases, ALimitOfOutputIsOneCallsOwn) {
+  v1::ExecuteRequest request;
+  request.set_sandbox_id(id_);
+  request.mutable_spec()->set_shell("printf 0123456789; printf abc >&2");
+  request.mutable_spec()->set_max_output_bytes(4);
+  request.mutable_spec()->set_on_disconnect(v1::ExecSpec::ON_DISCONNECT_DETACH);
+  grpc::ClientContext context;
+  auto stream = execs_->Execute(&context, request);
+  const Events limited = ReadAll(*stream);
+  EXPECT_EQ(limited.out, "0123");
+  EXPECT_EQ(limited.err, "abc");
+  EXPECT_EQ(limited.drained.stdout_bytes(), 10);
+  EXPECT_TRUE(limited.drained.stdout_truncated());
+  EXPECT_FALSE(limited.drained.stderr_truncated());
+
+  v1::AttachExecRequest attach;
+  attach.set_sandbox_id(id_);
+  attach.set_exec_id(limited.id);
+  grpc::ClientContext attach_context;
+  auto attached = execs_->AttachExec(&attach_context, attach);
+  const Events all = ReadAll(*attached);
+  EXPECT_EQ(all.out, "0123456789");
+  EXPECT_EQ(all.err, "abc");
+  EXPECT_EQ(all.drained.stdout_bytes(), 10);
+  EXPECT_FALSE(all.drained.stdout_truncated());
+  EXPECT_FALSE(all.drained.lossy());
 }
 
 // 'cat' without input hung for ever.
