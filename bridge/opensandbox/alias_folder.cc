@@ -52,10 +52,9 @@ Task<absl::Status> AliasFolder::Make(std::string script, std::string what) {
                       "the sandbox's stat told a size that cannot be read");
 }
 
-Task<Made> AliasFolder::Link(SandboxHandle sandbox, std::string path, bool create) {
+Task<Made> AliasFolder::Link(SandboxHandle sandbox, std::string path) {
   std::unique_ptr<AliasFolder> folder(new AliasFolder(std::move(sandbox)));
-  CO_RETURN_IF_ERROR(
-      co_await folder->Make(LinkScript(folder->alias_, path, create), "reach a path"));
+  CO_RETURN_IF_ERROR(co_await folder->Make(LinkScript(folder->alias_, path), "reach a path"));
   co_return folder;
 }
 

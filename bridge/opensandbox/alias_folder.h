@@ -20,9 +20,9 @@ namespace bridge {
 
 class AliasFolder {
  public:
-  // A link to `path`. `create`: which is a directory that is to be made where it is missing.
+  // A link to `path`, which need not be there.
   static Task<absl::StatusOr<std::unique_ptr<AliasFolder>>> Link(SandboxHandle sandbox,
-                                                                 std::string path, bool create);
+                                                                 std::string path);
   // A copy of what `path` says when it is read. FILE_TOO_LARGE above 64 MiB.
   static Task<absl::StatusOr<std::unique_ptr<AliasFolder>>> Copy(SandboxHandle sandbox,
                                                                  std::string path);

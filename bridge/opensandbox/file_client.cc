@@ -57,6 +57,18 @@ Task<absl::Status> CheckPrecondition(SandboxHandle sandbox, const FileWrite& wri
   co_return digest.FinishHex() == write.if_sha256 ? absl::OkStatus() : failed;
 }
 
+// Whether the directory of a new file has to be made first. A daemon would make it without a word.
+Task<absl::StatusOr<bool>> LacksDirectory(SandboxHandle sandbox, std::string directory,
+                                          bool create) {
+  if (directory == "/") co_return false;
+  const absl::StatusOr<FileInfo> there = co_await StatFile(sandbox, directory, /*follow=*/true);
+  if (there.ok()) co_return false;
+  if (create && ReasonOf(there.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) {
+    co_return true;
+  }
+  co_return WithoutDirectory(there.status(), "write a file");
+}
+
 // A lister that has begun.
 Task<absl::StatusOr<std::unique_ptr<FileLister>>> ListStock(SandboxHandle sandbox, std::string path,
                                                             int depth) {
@@ -174,37 +186,33 @@ Task<absl::StatusOr<std::unique_ptr<FileWriter>>> FileClient::Write(CallContext 
     co_return info.status();
   }
   CO_RETURN_IF_ERROR(co_await CheckPrecondition(sandbox, write, there));
-  if (!there && !write.create_parents) {
-    // The daemon would make them.
-    const absl::StatusOr<FileInfo> parent = co_await StatFile(sandbox, ParentOf(place), true);
-    if (!parent.ok()) co_return WithoutDirectory(parent.status(), "write a file");
+  const std::string directory = ParentOf(place);
+  bool lacks_directory = false;
+  if (!there) {
+    CO_ASSIGN_OR_RETURN(lacks_directory,
+                        co_await LacksDirectory(sandbox, directory, write.create_parents));
   }
   UploadPlace upload{place};
   std::string temporary;
-  std::string reserve;
+  bool reserve = false;
   if (!RoutesTakeLiterally(place)) {
-    const std::string reached = write.atomic ? ParentOf(place) : place;
-    CO_ASSIGN_OR_RETURN(upload.alias, co_await AliasFolder::Link(
-                                          sandbox, reached, write.atomic && write.create_parents));
+    CO_ASSIGN_OR_RETURN(upload.alias,
+                        co_await AliasFolder::Link(sandbox, write.atomic ? directory : place));
     upload.path = upload.alias->path();
   }
   if (write.atomic) {
     const std::string name = "/.sandbox-bridge-" + RandomHex(16) + ".tmp";
-    const std::string parent = ParentOf(place);
-    temporary = (parent == "/" ? "" : parent) + name;
+    temporary = (directory == "/" ? "" : directory) + name;
     upload.path = upload.alias == nullptr ? temporary : upload.path + name;
     const unsigned mode = write.mode.value_or(there ? there->mode : 0644);
     // The daemon makes files that everybody can read and narrows them only afterwards.
-    if ((mode & kReadableByOthers) == 0) reserve = ReserveScript(temporary, write.create_parents);
+    reserve = (mode & kReadableByOthers) == 0;
   }
   // From here on it removes what is half made.
   auto writer =
       std::make_unique<StockFileWriter>(sandbox, std::move(write), std::move(place),
                                         std::move(there), std::move(temporary), std::move(upload));
-  if (!reserve.empty()) {
-    CO_RETURN_IF_ERROR(
-        co_await RunFileScript(sandbox, std::move(reserve), "write a file", nullptr));
-  }
+  CO_RETURN_IF_ERROR(co_await writer->Prepare(directory, lacks_directory, reserve));
   co_return std::unique_ptr<FileWriter>(std::move(writer));
 }
 

@@ -76,7 +76,7 @@ Task<absl::StatusOr<std::unique_ptr<FileReader>>> FileReader::OpenStock(
     CO_ASSIGN_OR_RETURN(reader->alias_, co_await AliasFolder::Copy(reader->sandbox_, place));
     real.size = reader->alias_->size();
   } else if (!RoutesTakeLiterally(place)) {
-    CO_ASSIGN_OR_RETURN(reader->alias_, co_await AliasFolder::Link(reader->sandbox_, place, false));
+    CO_ASSIGN_OR_RETURN(reader->alias_, co_await AliasFolder::Link(reader->sandbox_, place));
   }
   if (reader->alias_ != nullptr) place = reader->alias_->path();
   reader->left_ = Length(real, offset, length);

@@ -51,7 +51,8 @@ constexpr Meaning kMeanings[] = {
 
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
 // are the C library's, the same for coreutils and busybox. `p DIRECTORY` makes one with its
-// parents: what "exists" then is in the way. `absent PATH` says why there is nothing.
+// parents, one by one, and says in $k which of them it made itself: a "y" for the last one and so
+// on upwards, an "n" where somebody else was faster. `absent PATH` says why there is nothing.
 constexpr char kTry[] = R"(LC_ALL=C; export LC_ALL
 fail() {
   [ $? != 127 ] || exit 127
@@ -80,13 +81,41 @@ absent() {
   exit 10
 }
 p() {
-  o=$(mkdir -p "$1" 2>&1) || case "$?$o" in
-    127*) exit 127;;
-    *'ile exists'*) exit 12;;
-    *) fail "$o";;
+  b=$1 w=
+  until [ -z "$b" ] || [ -d "$b" ]; do
+    w=/${b##*/}$w b=${b%/*}
+  done
+  while [ -n "$w" ]; do
+    w=${w#/}
+    n=$b/${w%%/*}
+    w=${w#"${w%%/*}"}
+    o=$(mkdir "$n" 2>&1) && b=$n k=y$k && continue
+    case "$?$o" in
+      127*) exit 127;;
+      *'ile exists'*) [ -d "$n" ] || unusable "$n"; b=$n k=n$k;;
+      *) fail "$o";;
+    esac
+  done
+}
+unusable() {
+  case $(stat -L "$1" 2>&1) in
+    *'oo many levels of symbolic links'*) exit 22;;
   esac
+  exit 12
 }
 )";
+
+// `back` takes away what `p` made, as far as it is empty: $b is the last one, $k as above.
+constexpr char kBack[] = R"(back() {
+  while [ -n "$k" ]; do
+    case $k in
+      y*) rmdir "$b" 2>/dev/null;;
+    esac
+    b=${b%/*} k=${k#?}
+  done
+}
+)";
+constexpr char kBackOnFailure[] = "trap '[ $? = 0 ] || back' EXIT\n";
 
 // Puts "$s" at "$d". What is on another file system is first copied to "$x", which is beside "$d",
 // so that it appears in one step. Where nothing is to be replaced, `new=1`, no tool is trusted with
@@ -112,7 +141,7 @@ m() {
 is "$s" || absent "$s"
 f=$s undo= r=
 if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" ]; then
-  trap 'rm -rf "$x"' EXIT
+  trap 'c=$?; rm -rf "$x"; [ $c = 0 ] || back' EXIT
   t cp -aT "$s" "$x"
   f=$x
 fi
@@ -196,21 +225,25 @@ absl::Status IsALink(std::string_view what) {
                        "to follow it");
 }
 
-std::string ReserveScript(std::string_view temporary, bool create_parents) {
-  const std::string quoted = ShellQuote(temporary);
-  std::string script = kTry;
-  if (create_parents) script += "p " + ShellQuote(ParentOf(temporary)) + "\n";
-  return script + "umask 077\nt touch " + quoted + "\n";
+std::string ReserveScript(std::string_view temporary) {
+  return std::string(kTry) + "umask 077\nt touch " + ShellQuote(temporary) + "\n";
+}
+
+std::string MakeParentsScript(std::string_view directory) {
+  return std::string(kTry) + kBack + kBackOnFailure + "p " + ShellQuote(directory) +
+         "\necho \"$k\"\n";
+}
+
+std::string RemoveParentsScript(std::string_view directory, std::string_view made) {
+  return std::string(kBack) + "b=" + ShellQuote(directory) + " k=" + ShellQuote(made) + "\nback\n";
 }
 
 FileAlias::FileAlias(std::string_view scratch, std::string_view nonce)
     : folder(std::string(scratch) + "/.sandbox-bridge-" + std::string(nonce)) {}
 
-std::string LinkScript(const FileAlias& alias, std::string_view path, bool create) {
-  std::string script = kTry;
-  if (create) script += "p " + ShellQuote(path) + "\n";
-  return script + "t mkdir -m 700 " + ShellQuote(alias.folder) + "\nt ln -s " + ShellQuote(path) +
-         " " + ShellQuote(alias.path()) + "\n";
+std::string LinkScript(const FileAlias& alias, std::string_view path) {
+  return std::string(kTry) + "t mkdir -m 700 " + ShellQuote(alias.folder) + "\nt ln -s " +
+         ShellQuote(path) + " " + ShellQuote(alias.path()) + "\n";
 }
 
 std::string CopyScript(const FileAlias& alias, std::string_view path, int64_t max_bytes) {
@@ -274,10 +307,10 @@ std::string ReadLinkScript(std::string_view path) {
 std::string MakeDirectoryScript(std::string_view path, bool parents, std::optional<unsigned> mode,
                                 std::string_view owner, std::string_view group) {
   const std::string quoted = ShellQuote(path);
-  std::string script = std::string(kTry) + "[ ! -d " + quoted + " ] || exit 0\n";
-  if (parents) script += "p " + ShellQuote(ParentOf(path)) + "\n";
+  std::string script = std::string(kTry) + kBack + "[ ! -d " + quoted + " ] || exit 0\n";
+  if (parents) script += kBackOnFailure + ("p " + ShellQuote(ParentOf(path))) + "\n";
   // What does not become as asked goes again; a repeat would take it for one that is.
-  script += "t mkdir " + quoted + "\nq=" + quoted + "\ntrap 'rmdir \"$q\"' EXIT\n";
+  script += "t mkdir " + quoted + "\nq=" + quoted + "\ntrap 'rmdir \"$q\"; back' EXIT\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
     script += "t chown -h " + ShellQuote(ownership) + " " + quoted + "\n";
   }
@@ -295,12 +328,14 @@ std::string RemoveScript(std::string_view path, bool recursive) {
 
 std::string MoveScript(const FileMove& move, std::string_view nonce) {
   const std::string parent = ParentOf(move.destination);
-  std::string script = std::string(kTry) + "s=" + ShellQuote(move.source) +
+  std::string script = std::string(kTry) + kBack + "s=" + ShellQuote(move.source) +
                        "\nd=" + ShellQuote(move.destination) + "\nx=" +
                        ShellQuote((parent == "/" ? "" : parent) + "/.sandbox-bridge-" +
                                   std::string(nonce) + ".tmp") +
                        "\nnew=" + (move.overwrite ? "" : "1") + "\n";
-  if (move.create_parents) script += Missing("\"$s\"") + "p " + ShellQuote(parent) + "\n";
+  if (move.create_parents) {
+    script += kBackOnFailure + Missing("\"$s\"") + "p " + ShellQuote(parent) + "\n";
+  }
   return script + kMove;
 }
 

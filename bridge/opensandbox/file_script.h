@@ -28,7 +28,13 @@ absl::Status FileScriptError(int exit_status, std::string_view what);
 absl::Status IsALink(std::string_view what);
 
 // Makes an empty file that only the daemon's user can read: the place for an upload.
-std::string ReserveScript(std::string_view temporary, bool create_parents);
+std::string ReserveScript(std::string_view temporary);
+
+// Makes a directory and its parents. Prints which of them it made itself, for RemoveParentsScript.
+// On failure it takes them away again.
+std::string MakeParentsScript(std::string_view directory);
+// Takes them away as far as they are empty.
+std::string RemoveParentsScript(std::string_view directory, std::string_view made);
 
 // A private folder of the bridge's in the sandbox with one thing in it, whose path the daemon's
 // routes take literally.
@@ -38,8 +44,8 @@ struct FileAlias {
   std::string path() const { return folder + "/a"; }
   const std::string folder;
 };
-// Makes the alias a link to `path`; `create`: which is a directory that may have to be made.
-std::string LinkScript(const FileAlias& alias, std::string_view path, bool create);
+// Makes the alias a link to `path`, which need not be there.
+std::string LinkScript(const FileAlias& alias, std::string_view path);
 // Makes it a copy of what `path` says when it is read, cut at `max_bytes`. Prints the copy's size.
 std::string CopyScript(const FileAlias& alias, std::string_view path, int64_t max_bytes);
 // Makes it a list of what is below a directory, for ParseListRecord. Prints the list's size.

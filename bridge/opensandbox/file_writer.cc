@@ -17,6 +17,8 @@ constexpr size_t kMaxAnswer = 64 * 1024;
 // Neither side moved a byte: the client is slow or the sandbox is paused. Ours does not count.
 constexpr absl::Duration kIdle = absl::Seconds(60);
 constexpr absl::Duration kCleanUp = absl::Seconds(15);
+// How long a failure waits for it to be told; it goes on then.
+constexpr absl::Duration kPatience = absl::Seconds(2);
 
 HttpRequest Upload(const SandboxHandle& sandbox, std::string_view method,
                    const std::string& target) {
@@ -145,13 +147,50 @@ StockFileWriter::StockFileWriter(SandboxHandle sandbox, FileWrite write, std::st
       transfer_(sandbox_.client.http(), StockRequest(sandbox_, write_, upload_)) {}
 
 StockFileWriter::~StockFileWriter() {
-  if (committed_ || temporary_.empty()) return;
+  std::string script = CleanUpScript();
+  if (script.empty()) return;
   sandbox_.background.Start(
-      "remove a temporary file",
-      [sandbox = sandbox_.ForBackground(kCleanUp), temporary = temporary_]() -> Task<void> {
-        (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
-                                 "rm -f " + ShellQuote(temporary), nullptr);
+      "remove what was half written",
+      [sandbox = sandbox_.ForBackground(kCleanUp), script = std::move(script)]() -> Task<void> {
+        (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon, script, nullptr);
       });
+}
+
+std::string StockFileWriter::CleanUpScript() const {
+  std::string script;
+  if (settled_) return script;
+  if (!temporary_.empty()) script = "rm -f " + ShellQuote(temporary_) + "\n";
+  if (!made_parents_.empty()) script += RemoveParentsScript(directory_, made_parents_);
+  return script;
+}
+
+// Of a call that comes next, the parents that it finds are somebody else's, and would stay.
+Task<void> StockFileWriter::RemoveParents() {
+  if (made_parents_.empty()) co_return;
+  const auto clean_up = [this]() -> Task<void> {
+    const absl::StatusOr<int> code = co_await RunScript(sandbox_.client, sandbox_.context,
+                                                        sandbox_.daemon, CleanUpScript(), nullptr);
+    settled_ = code.ok();
+  };
+  (void)co_await RunWithin(sandbox_.loop(), kPatience, clean_up);
+}
+
+Task<absl::Status> StockFileWriter::Prepare(std::string directory, bool missing, bool reserve) {
+  directory_ = std::move(directory);
+  if (missing) {
+    std::vector<std::string> lines;
+    CO_ASSIGN_OR_RETURN(int code,
+                        co_await RunScript(sandbox_.client, sandbox_.context, sandbox_.daemon,
+                                           MakeParentsScript(directory_), &lines));
+    CO_RETURN_IF_ERROR(FileScriptError(code, "write a file"));
+    if (!lines.empty()) made_parents_ = lines[0];
+  }
+  if (!reserve) co_return absl::OkStatus();
+  const absl::StatusOr<int> code = co_await RunScript(
+      sandbox_.client, sandbox_.context, sandbox_.daemon, ReserveScript(temporary_), nullptr);
+  const absl::Status status = code.ok() ? FileScriptError(*code, "write a file") : code.status();
+  if (!status.ok()) co_await RemoveParents();
+  co_return status;
 }
 
 Task<absl::Status> StockFileWriter::SendAll(std::string_view bytes) {
@@ -195,9 +234,13 @@ Task<absl::StatusOr<FileWritten>> StockFileWriter::Finish() {
   CO_RETURN_IF_ERROR(CheckContent(digest));
   CO_RETURN_IF_ERROR(co_await SendAll(upload_.epilogue()));
   transfer_.CloseSend();
-  CO_RETURN_IF_ERROR(co_await UploadResult());
-  CO_RETURN_IF_ERROR(co_await Commit());
-  committed_ = true;
+  absl::Status status = co_await UploadResult();
+  if (status.ok()) status = co_await Commit();
+  if (!status.ok()) {
+    co_await RemoveParents();
+    co_return status;
+  }
+  settled_ = true;
   FileWritten written{size_, digest, !temporary_.empty()};
   if (target_ != write_.path) written.symlink_followed = EscapeNonUtf8(target_);
   co_return written;

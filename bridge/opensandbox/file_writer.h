@@ -60,10 +60,16 @@ class StockFileWriter final : public FileWriter {
   StockFileWriter(SandboxHandle sandbox, FileWrite write, std::string target,
                   std::optional<FileInfo> keep, std::string temporary, UploadPlace place);
   ~StockFileWriter() override;
+  // Before the first byte. `missing`: the directory that the target is to be in is to be made; when
+  // nothing is written it goes again. `reserve`: nobody else is ever to read the temporary.
+  Task<absl::Status> Prepare(std::string directory, bool missing, bool reserve);
   Task<absl::Status> Send(std::string_view bytes) override;
   Task<absl::StatusOr<FileWritten>> Finish() override;
 
  private:
+  // What takes away what is there of a write that came to nothing; empty: nothing is.
+  std::string CleanUpScript() const;
+  Task<void> RemoveParents();
   Task<absl::Status> SendAll(std::string_view bytes);
   Task<absl::Status> UploadResult();
   Task<absl::Status> Commit();
@@ -80,7 +86,9 @@ class StockFileWriter final : public FileWriter {
   Sha256 digest_;
   int64_t size_ = 0;
   bool begun_ = false;
-  bool committed_ = false;
+  bool settled_ = false;      // nothing is left to be removed
+  std::string directory_;     // that the target is to be in
+  std::string made_parents_;  // what of it was made, as MakeParentsScript says
 };
 
 // The bytes were not what their sender said. Pure.

@@ -261,5 +261,14 @@ TEST_P(FileRaces, AcrossFileSystemsAFileIsReplacedInOneStep) {
   fs::remove_all(there);
 }
 
+TEST_P(FileRaces, ParentsThatOthersMakeMeanwhileAreLeft) {
+  Before("mkdir", "mkdir '" + P("a") + "'");
+  const auto made = MakeDirectory(P("a/b/c"), {.owner = "no-such-user", .parents = true});
+  EXPECT_EQ(ReasonOf(made.status()), R::ERROR_REASON_UNKNOWN_USER) << made.status();
+  EXPECT_TRUE(Happened());
+  ASSERT_THAT(Names(), ElementsAre("a"));
+  EXPECT_TRUE(fs::is_empty(P("a")));
+}
+
 }  // namespace
 }  // namespace bridge
