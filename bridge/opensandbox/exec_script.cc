@@ -70,26 +70,29 @@ std::string PlainScript(const ExecSpec& spec) {
   return cd + ExecLine(spec);
 }
 
+// No variable: one that the environment has, too, would be handed on to the command as it is here.
 std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, ExecPrepared prepared) {
-  std::string script = "d=" + ShellQuote(folder.path()) + "\n" +
-                       (prepared.folder ? "[ -d \"$d\" ]" : "mkdir -m 700 \"$d\" 2>/dev/null") +
-                       " || exit 125\n"
-                       "exec >\"$d/o\" 2>\"$d/e\" || exit 125\n"
-                       "echo $$ >\"$d/p\"\n";
+  const std::string in = ShellQuote(folder.path());
+  const std::string failed = ShellQuote(folder.failed());
+  std::string script =
+      (prepared.folder ? "[ -d " + in + " ]" : "mkdir -m 700 " + in + " 2>/dev/null") +
+      " || exit 125\nexec >" + ShellQuote(folder.out()) + " 2>" + ShellQuote(folder.err()) +
+      " || exit 125\necho $$ >" + ShellQuote(folder.pid()) + "\n";
   if (prepared.stdin) {
-    script += "exec <\"$d.in\"\nrm -f \"$d.in\" 2>/dev/null\n";
+    const std::string input = ShellQuote(folder.uploaded_stdin());
+    script += "exec <" + input + "\nrm -f " + input + " 2>/dev/null\n";
   } else if (!spec.stdin_bytes.empty()) {
-    script += "printf " + ShellQuote(PrintfFormat(spec.stdin_bytes)) +
-              " >\"$d/i\"\nexec <\"$d/i\"\nrm -f \"$d/i\"\n";
+    const std::string input = ShellQuote(folder.inline_stdin());
+    script += "printf " + ShellQuote(PrintfFormat(spec.stdin_bytes)) + " >" + input + "\nexec <" +
+              input + "\nrm -f " + input + "\n";
   }
   // A shell that could not become the command either runs its exit trap (POSIX) or, with bash's
   // execfail, goes on behind the exec: both leave the status in "x".
-  script +=
-      "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\n"
-      "trap 'echo $? >\"$d/x\"' EXIT\n";
-  script += CdLine(spec, "trap - EXIT; echo cwd >\"$d/x\"; exit 126;");
+  script += "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\nfailed() { echo \"$1\" >" + failed +
+            "; }\ntrap 'failed $?' EXIT\n";
+  script += CdLine(spec, "trap - EXIT; failed cwd; exit 126;");
   return script + CheckProgram(spec) + ExecLine(spec) +
-         "s=$?\ntrap - EXIT\necho $s >\"$d/x\"\nexit $s\n";
+         "set -- $?\ntrap - EXIT\nfailed $1\nexit $1\n";
 }
 
 std::string SignalScript(const ExecFolder& folder, int signal) {

@@ -34,6 +34,8 @@ class ExecFolder {
   std::string err() const { return path_ + "/e"; }
   // Decimal process id of the command, which is its group's id too.
   std::string pid() const { return path_ + "/p"; }
+  // Input that travels inside the script, until it is open.
+  std::string inline_stdin() const { return path_ + "/i"; }
   // There only when the command could not be started: "cwd", or the shell's exit status.
   std::string failed() const { return path_ + "/x"; }
   // A directory that is there once SignalScript sent this signal. Not a file: the folder is the

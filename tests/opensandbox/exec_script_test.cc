@@ -94,13 +94,24 @@ TEST_P(ExecScript, NothingOfOursIsInTheEnvironment) {
   }
 }
 
+// A variable of the script's that has the name of one of the command's was handed on in its place.
+TEST_P(ExecScript, EveryNameInTheEnvironmentIsTheCommandsOwn) {
+  for (char name = 'a'; name <= 'z'; ++name) setenv(std::string(1, name).c_str(), "mine", 1);
+  RunRedirected({.argv = {"env"}, .cwd = "/", .stdin_bytes = "x"});
+  const std::string env = "\n" + Out();
+  for (char name = 'a'; name <= 'z'; ++name) {
+    unsetenv(std::string(1, name).c_str());
+    EXPECT_NE(env.find(std::string("\n") + name + "=mine\n"), std::string::npos) << name;
+  }
+}
+
 TEST_P(ExecScript, StdinTravelsWithEveryByte) {
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
   all += "%s%%\\n%";
   RunRedirected({.argv = {"cat"}, .stdin_bytes = all});
   EXPECT_EQ(Out(), all);
-  EXPECT_FALSE(fs::exists(folder_->path() + "/i"));
+  EXPECT_FALSE(fs::exists(folder_->inline_stdin()));
 }
 
 TEST_P(ExecScript, WithoutStdinThereIsEndOfFile) {
