@@ -28,6 +28,30 @@ std::string PrintfFormat(std::string_view bytes) {
   return out;
 }
 
+// Removes the oldest traces above kKeptTraces, a bounded number of them. For shells that do not
+// become a command, since it uses variables. `ls` sorts by time; without it nothing is removed.
+// What a pattern does not match it stands for itself, and counts as one.
+std::string SweepLines(const ExecFolder& folder) {
+  const std::string most = std::to_string(kTracesPerSweep);
+  return "{ s=" + ShellQuote(folder.scratch()) + R"(
+set -- "$s"/.sandbox-bridge-*.cut "$s"/.sandbox-bridge-*/x
+k=$(($# - )" +
+         std::to_string(kKeptTraces) + "))\n[ $k -le " + most + " ] || k=" + most + R"(
+[ $k -le 0 ] || ls -atr "$s/" | {
+  set --
+  while [ $# -lt $k ] && read -r n; do
+    case $n in
+      .sandbox-bridge-*.cut) ;;
+      .sandbox-bridge-*) [ -f "$s/$n/x" ] || continue;;
+      *) continue;;
+    esac
+    set -- "$@" "$s/$n"
+  done
+  rm -rf "$@"
+}; } >/dev/null 2>&1
+)";
+}
+
 // Becomes the command. A shell line gets a shell of its own, the same that the daemon would take,
 // so that nothing of ours is in its text, its line numbers or its variables.
 std::string ExecLine(const ExecSpec& spec) {
@@ -88,8 +112,8 @@ std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, ExecP
   }
   // A shell that could not become the command either runs its exit trap (POSIX) or, with bash's
   // execfail, goes on behind the exec: both leave the status in "x".
-  script += "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\nfailed() { echo \"$1\" >" + failed +
-            "; }\ntrap 'failed $?' EXIT\n";
+  script += "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\nfailed() {\necho \"$1\" >" + failed +
+            "\n" + SweepLines(folder) + "}\ntrap 'failed $?' EXIT\n";
   script += CdLine(spec, "trap - EXIT; failed cwd; exit 126;");
   return script + CheckProgram(spec) + ExecLine(spec) +
          "set -- $?\ntrap - EXIT\nfailed $1\nexit $1\n";
@@ -102,8 +126,8 @@ std::string SignalScript(const ExecFolder& folder, int signal) {
          "\ncase $p in ''|*[!0-9]*|1) " + no_record + ";; esac\n" +
          // Before the signal, or the command's end could be seen without its reason.
          "mkdir " + ShellQuote(folder.sent(signal)) + " 2>/dev/null\nkill -" +
-         std::to_string(signal) + " \"-$p\" 2>/dev/null || exit " + std::to_string(kSignalNoGroup) +
-         "\n";
+         std::to_string(signal) + " \"-$p\" 2>/dev/null\nc=$?\n" + SweepLines(folder) +
+         "[ $c = 0 ] || exit " + std::to_string(kSignalNoGroup) + "\n";
 }
 
 Outcome OutcomeOfFailedStart(std::string_view marker) {

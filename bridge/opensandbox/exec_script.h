@@ -24,12 +24,19 @@ inline constexpr size_t kMaxScriptBytes = 128 * 1024 - 1;
 // Input up to this size travels inside the script; more is uploaded first.
 inline constexpr size_t kMaxInlineStdinBytes = 12 * 1024;
 
+// What stays of a command that was cut or could not be started, for who asks for its end later: at
+// most about this many traces in a sandbox, the newest ones. Scripts that end or fail to start
+// commands remove the others, at most so many at a time.
+inline constexpr int kKeptTraces = 256;
+inline constexpr int kTracesPerSweep = 64;
+
 // The private folder of one exec and what is in it.
 class ExecFolder {
  public:
   // `scratch`: a writable directory of the sandbox. `nonce`: 32 hex digits, unguessable.
   ExecFolder(std::string_view scratch, std::string_view nonce);
   const std::string& path() const { return path_; }
+  std::string scratch() const { return path_.substr(0, path_.rfind('/')); }
   std::string out() const { return path_ + "/o"; }
   std::string err() const { return path_ + "/e"; }
   // Decimal process id of the command, which is its group's id too.
@@ -43,7 +50,7 @@ class ExecFolder {
   std::string sent(int signal) const { return path_ + "/s" + std::to_string(signal); }
   // A directory beside the folder, which it outlives: there once the bridge ended the command for a
   // caller, or saw that one had ended it. What the daemon's word on its end means is then known for
-  // as long as the daemon gives it.
+  // as long as the daemon gives it, or until newer ones take its place.
   std::string cut() const { return path_ + ".cut"; }
   // Beside the folder, not in it, since the folder is made by the command's own user.
   std::string uploaded_stdin() const { return path_ + ".in"; }

@@ -8,10 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace bridge {
 namespace {
@@ -216,6 +219,75 @@ TEST_P(ExecScript, SignalReachesTheGroup) {
   }
   fs::remove(folder_->pid());
   EXPECT_EQ(WEXITSTATUS(Run(SignalScript(*folder_, SIGUSR1))), 4);
+}
+
+// What stays of commands that were cut or could not be started.
+class ExecTraces : public ExecScript {
+ protected:
+  // Makes traces, the first one the oldest.
+  void Make(int count) {
+    for (int i = 0; i < count; ++i) {
+      const ExecFolder folder(scratch_, std::to_string(1000 + made_));
+      const bool cut = made_ % 2 == 0;
+      const std::string trace = cut ? folder.cut() : folder.path();
+      fs::create_directory(trace);
+      if (!cut) std::ofstream(folder.failed()) << "127\n";
+      fs::last_write_time(trace, fs::file_time_type::clock::now() - std::chrono::hours(9) +
+                                     std::chrono::seconds(made_++));
+      traces_.push_back(trace);
+    }
+  }
+  // How many of them are there; those that are not are the oldest.
+  int Left() {
+    int left = 0;
+    for (const std::string& trace : traces_) {
+      if (fs::exists(trace)) ++left;
+      EXPECT_TRUE(left == 0 || fs::exists(trace)) << trace;
+    }
+    return left;
+  }
+  // Signals a command that is gone.
+  void SignalOne() {
+    const pid_t gone = fork();
+    if (gone == 0) _exit(0);
+    waitpid(gone, nullptr, 0);
+    fs::create_directory(folder_->path());
+    std::ofstream(folder_->pid()) << gone << "\n";
+    EXPECT_EQ(WEXITSTATUS(Run(SignalScript(*folder_, SIGKILL))), kSignalNoGroup);
+  }
+  std::vector<std::string> traces_;
+  int made_ = 0;
+};
+INSTANTIATE_TEST_SUITE_P(Shells, ExecTraces, ::testing::Values("bash", "dash"));
+
+TEST_P(ExecTraces, TheNewestStay) {
+  const std::vector<std::string> others = {"/.sandbox-bridge-0123",
+                                           "/.sandbox-bridge-0123.in",
+                                           "/.sandbox-bridge-0123.tmp",
+                                           "/.sandbox-bridge-p-01234",
+                                           "/theirs.cut",
+                                           "/theirs"};
+  for (const std::string& name : others) {
+    fs::create_directory(scratch_ + name);
+    std::ofstream(scratch_ + name + "/o") << "x";
+    fs::last_write_time(scratch_ + name, fs::file_time_type::clock::now() - std::chrono::hours(99));
+  }
+  std::ofstream(scratch_ + "/theirs/x") << "x";
+  Make(kKeptTraces);
+  SignalOne();
+  EXPECT_EQ(Left(), kKeptTraces);
+  Make(kTracesPerSweep + 2);
+  SignalOne();
+  EXPECT_EQ(Left(), kKeptTraces + 2) << "as many as one script may remove";
+  EXPECT_EQ(WEXITSTATUS(RunRedirected({.argv = {"true"}}, {.folder = true})), 0);
+  EXPECT_EQ(Left(), kKeptTraces + 2) << "a command that runs does not pay for it";
+  EXPECT_EQ(WEXITSTATUS(RunRedirected({.argv = {"no-such-program"}}, {.folder = true})), 127);
+  EXPECT_EQ(Left(), kKeptTraces - 1) << "its own trace is the newest";
+  EXPECT_EQ(ReadFile(folder_->failed()), "127\n");
+  EXPECT_EQ(Out() + Err(), "");
+  EXPECT_EQ(WEXITSTATUS(RunRedirected({.shell = "x", .cwd = "/no/such"}, {.folder = true})), 126);
+  EXPECT_EQ(ReadFile(folder_->failed()), "cwd\n");
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(scratch_ + name + "/o")) << name;
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/exec_client.h"
+#include "bridge/opensandbox/exec_script.h"
 #include "tests/fakes/execd_process.h"
 #include "tests/opensandbox/exec_fixture.h"
 
@@ -64,6 +66,32 @@ TEST_P(ExecSignal, TheOutcomeOfACutExecIsACancellationForEverybodyElse) {
   EXPECT_FALSE(info->running);
   ASSERT_TRUE(info->outcome && std::holds_alternative<CancelledEnd>(*info->outcome));
   EXPECT_TRUE(std::get<CancelledEnd>(*info->outcome).confirmed);
+}
+
+// An empty directory for every exec that was ever cut stayed in the sandbox.
+TEST_P(ExecSignal, WhatTellsOfCutExecsStaysBounded) {
+  const auto traces = [this] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(execd.tmpdir())) {
+      if (entry.path().extension() == ".cut") ++count;
+    }
+    return count;
+  };
+  for (int i = 0; i < kKeptTraces + 20; ++i) {
+    std::filesystem::create_directory(execd.tmpdir() + "/.sandbox-bridge-" + std::to_string(i) +
+                                      ".cut");
+  }
+  const std::string id = bench.StartAndDrop({.shell = "echo up; exec sleep 600"}, "up");
+  bench.Settle();
+  if (GetParam().flags.empty()) {
+    EXPECT_EQ(traces(), kKeptTraces + 20) << "our own daemon needs none";
+  } else {
+    EXPECT_LE(traces(), kKeptTraces);
+    EXPECT_GE(traces(), kKeptTraces - 1);
+  }
+  const auto info = bench.Get(id);
+  ASSERT_TRUE(info.ok() && info->outcome) << info.status();
+  EXPECT_TRUE(std::holds_alternative<CancelledEnd>(*info->outcome));
 }
 
 TEST_P(ExecSignal, WhoIsAttachedSeesTheCancellationByAnotherClient) {
