@@ -186,6 +186,16 @@ async def test_an_unknown_end_is_never_made_up(
         await handle.commands.run("x")
 
 
+async def test_output_that_is_lost_is_an_error(
+    handle: SandboxBridgeHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = _exited(exit_code=7)
+    events[-1].drained.lossy = True
+    _script(monkeypatch, *events)
+    with pytest.raises(APIError, match="exit code 7, but some of its output was lost"):
+        await handle.commands.run("x")
+
+
 async def test_a_command_that_never_ran_is_an_error(
     handle: SandboxBridgeHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

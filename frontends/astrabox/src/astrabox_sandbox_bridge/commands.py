@@ -66,6 +66,9 @@ class BoxCommands:
                     Plane.UNREACHABLE,
                     f"the command's end is not known: {outcome.lost.reason or 'no outcome'}",
                 )
+        if ran.lossy:
+            message = f"the command ended with exit code {code}, but some of its output was lost"
+            raise BridgeError("OUTPUT_TRUNCATED", message)
         return Ran(code, ran.stdout, ran.stderr)
 
 
