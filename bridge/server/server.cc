@@ -80,20 +80,25 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(ServerOptions options, Lo
     ASSIGN_OR_RETURN(key_content, ReadSecretFile(options.api_key_file, "api_key_file"));
     ASSIGN_OR_RETURN(key, CheckedKey(key_content));
   }
-  std::unique_ptr<Server> server(
-      new Server(std::move(options), log, std::move(authenticator), std::move(key)));
+  std::unique_ptr<TlsStore> tls;
+  if (options.tls.enabled()) {
+    ASSIGN_OR_RETURN(tls, TlsStore::Load(options.tls));
+  }
+  std::unique_ptr<Server> server(new Server(std::move(options), log, std::move(tls),
+                                            std::move(authenticator), std::move(key)));
   ASSIGN_OR_RETURN(server->services_, Services::Create(server->options_.services, server->host_));
   RETURN_IF_ERROR(server->Start());
   server->WatchFiles(std::move(tokens), std::move(key_content));
   return server;
 }
 
-Server::Server(ServerOptions options, Log& log, std::unique_ptr<TokenAuthenticator> authenticator,
-               std::string api_key)
+Server::Server(ServerOptions options, Log& log, std::unique_ptr<TlsStore> tls,
+               std::unique_ptr<TokenAuthenticator> authenticator, std::string api_key)
     : options_(std::move(options)),
       log_(log),
       call_log_(log, options_.log_calls),
       observers_(metrics_, call_log_),
+      tls_(std::move(tls)),
       authenticator_(std::move(authenticator)),
       host_({.limits = options_.limits,
              .api_key = std::move(api_key),
@@ -137,7 +142,8 @@ absl::Status Server::Start() {
 }
 
 absl::Status Server::StartGrpc() {
-  ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(options_.tls, options_.reload_interval));
+  const auto credentials =
+      tls_ != nullptr ? tls_->Credentials() : grpc::InsecureServerCredentials();
   SilenceGrpcLog();
   EnableExtraServices(options_.reflection, options_.channelz);
   grpc::ServerBuilder builder;
@@ -231,6 +237,16 @@ void Server::WatchFiles(std::string tokens, std::string key) {
                  host_.SetApiKey(std::move(fresh));
                  return absl::OkStatus();
                });
+  }
+  if (tls_ != nullptr) {
+    const TlsPems pems = tls_->pems();
+    // Whichever changes: they count together.
+    const auto reload = [this](const std::string&) { return tls_->Reload(); };
+    files_.Add("tls_cert_file", options_.tls.cert_file, pems.cert, reload);
+    files_.Add("tls_key_file", options_.tls.key_file, pems.key, reload);
+    if (!options_.tls.client_ca_file.empty()) {
+      files_.Add("client_ca_file", options_.tls.client_ca_file, pems.client_ca, reload);
+    }
   }
   files_.Start();
 }

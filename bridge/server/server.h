@@ -77,8 +77,8 @@ class Server {
     CallLog& log_;
   };
 
-  Server(ServerOptions options, Log& log, std::unique_ptr<TokenAuthenticator> authenticator,
-         std::string api_key);
+  Server(ServerOptions options, Log& log, std::unique_ptr<TlsStore> tls,
+         std::unique_ptr<TokenAuthenticator> authenticator, std::string api_key);
   absl::Status Start();
   absl::Status StartGrpc();
   absl::Status StartHealth();
@@ -93,6 +93,7 @@ class Server {
   Metrics metrics_;
   CallLog call_log_;
   Observers observers_;
+  const std::unique_ptr<TlsStore> tls_;                      // null: plain text
   const std::unique_ptr<TokenAuthenticator> authenticator_;  // null: everyone may call
   CallHost host_;
   std::unique_ptr<Services> services_;

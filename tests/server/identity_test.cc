@@ -51,7 +51,7 @@ class Identity : public ::testing::Test {
  protected:
   void InstallServerCertificate(TestCa& ca) {
     const PemPair pair = ca.Issue("localhost");
-    // One after the other: the provider takes them when they match.
+    // One after the other: they are taken when they match.
     options_.tls.key_file = folder_.Write("key.pem", pair.key);
     options_.tls.cert_file = folder_.Write("cert.pem", pair.cert);
   }
@@ -104,6 +104,79 @@ TEST_F(Identity, AReplacedClientAuthorityCountsForNewConnections) {
   folder_.Write("clients.pem", other_ca_.cert());
   EXPECT_TRUE(Eventually([&] { return CodeOf(server, Tls(ca_.cert(), new_client)) == kOk; }));
   EXPECT_EQ(CodeOf(server, Tls(ca_.cert(), old_client)), kUnavailable);
+}
+
+// An empty key ended the process, and half of a replacement every new connection.
+TEST_F(Identity, FilesThatDoNotFitTogetherChangeNothingAndAreLogged) {
+  const PemPair pair = ca_.Issue("localhost"), stranger = ca_.Issue("localhost");
+  const PemPair client = ca_.Issue("a client");
+  options_.reload_interval = absl::Hours(1);  // looks when it is told to
+  struct Case {
+    const char* file;
+    std::string content;
+    const char* flag;
+  };
+  for (const Case& c : {
+           Case{"key.pem", "", "tls_key_file"},
+           Case{"key.pem", "no pem", "tls_key_file"},
+           Case{"key.pem", stranger.key, "tls_key_file"},
+           Case{"cert.pem", "", "tls_cert_file"},
+           Case{"cert.pem", "no pem", "tls_cert_file"},
+           Case{"cert.pem", pair.cert.substr(0, pair.cert.size() / 2), "tls_cert_file"},
+           Case{"cert.pem", pair.cert + stranger.cert.substr(0, 200), "tls_cert_file"},
+           Case{"clients.pem", "", "client_ca_file"},
+           Case{"clients.pem", "no pem", "client_ca_file"},
+       }) {
+    options_.tls.cert_file = folder_.Write("cert.pem", pair.cert);
+    options_.tls.key_file = folder_.Write("key.pem", pair.key);
+    options_.tls.client_ca_file = folder_.Write("clients.pem", ca_.cert());
+    TestServer server(options_);
+    ASSERT_TRUE(server.status().ok()) << server.status();
+    folder_.Write(c.file, c.content);
+    server->Reload();
+    EXPECT_TRUE(Eventually([&] {
+      return server.log().find("file not read again") != std::string::npos;
+    })) << c.flag;
+    EXPECT_THAT(server.log(), HasSubstr(std::string("flag=") + c.flag));
+    EXPECT_EQ(CodeOf(server, Tls(ca_.cert(), client)), kOk) << c.file << c.content;
+  }
+}
+
+// Not everybody replaces both in one step.
+TEST_F(Identity, ACertificateCountsOnceItsKeyIsThere) {
+  InstallServerCertificate(ca_);
+  options_.reload_interval = absl::Hours(1);
+  TestServer server(options_);
+  ASSERT_EQ(CodeOf(server, Tls(ca_.cert())), kOk);
+  const PemPair fresh = other_ca_.Issue("localhost");
+  folder_.Write("cert.pem", fresh.cert);
+  server->Reload();
+  EXPECT_TRUE(
+      Eventually([&] { return server.log().find("file not read again") != std::string::npos; }));
+  EXPECT_EQ(CodeOf(server, Tls(ca_.cert())), kOk);
+  folder_.Write("key.pem", fresh.key);
+  server->Reload();
+  EXPECT_TRUE(Eventually([&] { return CodeOf(server, Tls(other_ca_.cert())) == kOk; }));
+}
+
+// Every port is told.
+TEST_F(Identity, AReplacedCertificateIsServedOnEveryAddress) {
+  InstallServerCertificate(ca_);
+  options_.listen = {{.host = "127.0.0.1"}, {.host = "127.0.0.1"}};
+  TestServer server(options_);
+  ASSERT_TRUE(server.status().ok()) << server.status();
+  const auto code = [&](size_t i, TestCa& ca) {
+    const std::string address = "localhost:" + std::to_string(server->addresses()[i].port);
+    return Call(grpc::CreateChannel(address, Tls(ca.cert()))).code();
+  };
+  ASSERT_EQ(code(0, ca_), kOk);
+  ASSERT_EQ(code(1, ca_), kOk);
+  InstallServerCertificate(other_ca_);
+  server->Reload();
+  for (const size_t i : {0, 1}) {
+    EXPECT_TRUE(Eventually([&] { return code(i, other_ca_) == kOk; })) << i;
+    EXPECT_EQ(code(i, ca_), kUnavailable) << i;
+  }
 }
 
 TEST_F(Identity, WrongFilesAreNoticedAtStart) {
