@@ -32,16 +32,16 @@ std::string Checks(const ProcessSpec& spec) {
   std::string script;
   if (!spec.cwd.empty()) {
     script += "  CDPATH= cd -- " + ShellQuote(spec.cwd) +
-              " 2>/dev/null || { echo 124 >\"$d/f\"; exit 124; }\n  unset OLDPWD\n";
+              " 2>/dev/null || { echo 124 >\"$__d/f\"; exit 124; }\n  unset OLDPWD\n";
   }
   if (spec.argv.empty()) return script;
   const std::string program = ShellQuote(spec.argv[0]);
   if (spec.argv[0].find('/') == std::string::npos) {
     return script + "  command -v " + program +
-           " >/dev/null 2>&1 || { echo 127 >\"$d/f\"; exit 127; }\n";
+           " >/dev/null 2>&1 || { echo 127 >\"$__d/f\"; exit 127; }\n";
   }
-  return script + "  [ -e " + program + " ] || { echo 127 >\"$d/f\"; exit 127; }\n  [ -x " +
-         program + " ] && [ ! -d " + program + " ] || { echo 126 >\"$d/f\"; exit 126; }\n";
+  return script + "  [ -e " + program + " ] || { echo 127 >\"$__d/f\"; exit 127; }\n  [ -x " +
+         program + " ] && [ ! -d " + program + " ] || { echo 126 >\"$__d/f\"; exit 126; }\n";
 }
 
 // Changing users needs a tool of the image; there is no other way on a terminal.
@@ -49,11 +49,11 @@ std::string ChangeUser(const StockUser& user) {
   if (!user.uid) return "";
   const std::string uid = std::to_string(*user.uid);
   const std::string gid = user.gid ? std::to_string(*user.gid) : "";
-  std::string script = "  if command -v setpriv >/dev/null 2>&1; then U='setpriv --reuid=" + uid;
+  std::string script = "  if command -v setpriv >/dev/null 2>&1; then __U='setpriv --reuid=" + uid;
   script += gid.empty() ? " --regid='$(id -g " + uid + ")' --init-groups'"
                         : " --regid=" + gid + " --clear-groups'";
-  script += "\n  elif command -v chroot >/dev/null 2>&1; then U='chroot --userspec=" + uid + ":" +
-            gid + " /'\n  else echo 125 >\"$d/f\"; exit 125; fi\n";
+  script += "\n  elif command -v chroot >/dev/null 2>&1; then __U='chroot --userspec=" + uid + ":" +
+            gid + " /'\n  else echo 125 >\"$__d/f\"; exit 125; fi\n";
   return script;
 }
 
@@ -62,19 +62,19 @@ std::string ChangeUser(const StockUser& user) {
 // Signals to the group are for the program. Not every `head` leaves what is behind its last byte.
 constexpr char kFeeder[] = R"(feed() {
   trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE
-  o=1
-  while IFS=' ' read -r k r c; do
-    [ "$k" = "$n" ] || continue
-    if [ "$r" != "$1" ]; then $T "$c" >/dev/null
-    elif [ "$c" = 0 ]; then o=; exec >/dev/null
-    else $T "$c"; fi
+  __o=1
+  while IFS=' ' read -r __k __r __c; do
+    [ "$__k" = "$__n" ] || continue
+    if [ "$__r" != "$1" ]; then $__T "$__c" >/dev/null
+    elif [ "$__c" = 0 ]; then __o=; exec >/dev/null
+    else $__T "$__c"; fi
   done
 }
 slow() { dd bs=1 count="$1" 2>/dev/null; }
-T='head -c'
-x=$(printf 'ab' | { head -c 1 >/dev/null 2>&1; cat; })
-[ "$x" = b ] || T=slow
-mkfifo -m 600 "$d/i" 2>/dev/null
+__T='head -c'
+__x=$(printf 'ab' | { head -c 1 >/dev/null 2>&1; cat; })
+[ "$__x" = b ] || __T=slow
+mkfifo -m 600 "$__d/i" 2>/dev/null
 exec 4<&0
 )";
 
@@ -108,6 +108,8 @@ std::string ProcessFolder(std::string_view scratch, std::string_view nonce) {
   return std::string(scratch) + "/.sandbox-bridge-p-" + std::string(nonce);
 }
 
+// The program's environment is the wrapper's, too. So its variables have names that nobody takes:
+// of one that is in both, the wrapper would get the program's value or the program the wrapper's.
 std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::string_view folder,
                            std::string_view nonce) {
   std::string script;
@@ -115,44 +117,45 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
     script += "stty rows " + std::to_string(spec.terminal->rows) + " cols " +
               std::to_string(spec.terminal->columns) + " 2>/dev/null\n";
   }
-  script +=
-      "d=" + ShellQuote(folder) + "\nn=" + std::string(nonce) +
-      "\nmkdir -m 711 \"$d\" 2>/dev/null; mkfifo -m 600 \"$d/c\" 2>/dev/null\n"
-      "exec 3>&2 2>\"$d/m\"\n"
-      "trap : HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU\n"
-      // How many marks there are is written after they were printed, in place, so that a reader
-      // finds one number or the other.
-      "N=0; [ ! -e \"$d/n\" ] || read -r N <\"$d/n\"; N=$((10#0$N))\n"
-      "mark() { M=$(printf '\\036%s:%s:%03d:%06d\\036' \"$n\" \"$1\" \"$2\" \"$N\"); printf %s "
-      "\"$M\"";
+  script += "__d=" + ShellQuote(folder) + "\n__n=" + std::string(nonce) +
+            "\nmkdir -m 711 \"$__d\" 2>/dev/null; mkfifo -m 600 \"$__d/c\" 2>/dev/null\n"
+            "exec 3>&2 2>\"$__d/m\"\n"
+            "trap : HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU\n"
+            // How many marks there are is written after they were printed, in place, so that a
+            // reader finds one number or the other.
+            "__N=0; [ ! -e \"$__d/n\" ] || read -r __N <\"$__d/n\"; __N=$((10#0$__N))\n"
+            "mark() { __M=$(printf '\\036%s:%s:%03d:%06d\\036' \"$__n\" \"$1\" \"$2\" \"$__N\"); "
+            "printf %s "
+            "\"$__M\"";
   // Pipes are two streams, and the end of both must be known.
-  if (!spec.terminal) script += "; printf %s \"$M\" >&3";
-  script += "; N=$((N+1)); printf '%06d\\n' \"$N\" 1<>\"$d/n\"; }\n";
+  if (!spec.terminal) script += "; printf %s \"$__M\" >&3";
+  script += "; __N=$((__N+1)); printf '%06d\\n' \"$__N\" 1<>\"$__d/n\"; }\n";
   if (!spec.terminal) script += kFeeder;
   script +=
       Exports(spec, user) +
       // What the daemon starts ignores SIGINT, and only `env` can undo that.
-      "E=\nenv --default-signal=INT true 2>/dev/null && E='env --default-signal=INT,QUIT'\n"
-      "U=\nwhile :; do\n  : >\"$d/m\"; rm -f \"$d/f\"\n" +
-      std::string(
-          spec.terminal ? "" : "  feed $(((N+1)/2)) <&4 >\"$d/i\" 2>/dev/null 3>&- &\n  F=$!\n") +
-      "  (\n  exec 2>&3 3>&-\n" + std::string(spec.terminal ? "" : "  exec <\"$d/i\" 4<&-\n") +
+      "__E=\nenv --default-signal=INT true 2>/dev/null && __E='env --default-signal=INT,QUIT'\n"
+      "__U=\nwhile :; do\n  : >\"$__d/m\"; rm -f \"$__d/f\"\n" +
+      std::string(spec.terminal
+                      ? ""
+                      : "  feed $(((__N+1)/2)) <&4 >\"$__d/i\" 2>/dev/null 3>&- &\n  __F=$!\n") +
+      "  (\n  exec 2>&3 3>&-\n" + std::string(spec.terminal ? "" : "  exec <\"$__d/i\" 4<&-\n") +
       ChangeUser(user) + Checks(spec) +
       // With its birth, the twentieth field behind the name. Whole from the moment it is there.
-      "  S=; IFS= read -r S 2>/dev/null </proc/$BASHPID/stat; S=(${S##*) })\n"
-      "  echo \"$BASHPID ${S[19]}\" >\"$d/s\"\n"
-      "  ln -f \"$d/s\" \"$d/p\" 2>/dev/null || cp \"$d/s\" \"$d/p\"\n  exec $E $U" +
+      "  __S=; IFS= read -r __S 2>/dev/null </proc/$BASHPID/stat; __S=(${__S##*) })\n"
+      "  echo \"$BASHPID ${__S[19]}\" >\"$__d/s\"\n"
+      "  ln -f \"$__d/s\" \"$__d/p\" 2>/dev/null || cp \"$__d/s\" \"$__d/p\"\n  exec $__E $__U" +
       Program(spec) +
-      "\n  )\n  s=$?\n  rm -f \"$d/p\"\n"
-      "  [ -e \"$d/s\" ] || echo 0 >\"$d/s\"\n" +
+      "\n  )\n  __s=$?\n  rm -f \"$__d/p\"\n"
+      "  [ -e \"$__d/s\" ] || echo 0 >\"$__d/s\"\n" +
       // Lets the daemon empty both pipes first, so that the marks come last in its numbering.
       std::string(spec.terminal ? "" : "  sleep 0.03 2>/dev/null\n") +
-      "  if [ -e \"$d/f\" ]; then mark f \"$s\"\n"
-      "  elif [ \"$s\" -gt 128 ] && [ -s \"$d/m\" ]; then mark s $((s-128))\n"
-      "  else mark e \"$s\"; fi\n" +
+      "  if [ -e \"$__d/f\" ]; then mark f \"$__s\"\n"
+      "  elif [ \"$__s\" -gt 128 ] && [ -s \"$__d/m\" ]; then mark s $((__s-128))\n"
+      "  else mark e \"$__s\"; fi\n" +
       // Not before: its end would be told where the program's is.
-      std::string(spec.terminal ? "" : "  kill -9 \"$F\" 2>/dev/null; wait \"$F\"\n") +
-      "  a=; while [ \"$a\" != r ]; do read -r a <\"$d/c\" || sleep 1; done\n"
+      std::string(spec.terminal ? "" : "  kill -9 \"$__F\" 2>/dev/null; wait \"$__F\"\n") +
+      "  __a=; while [ \"$__a\" != r ]; do read -r __a <\"$__d/c\" || sleep 1; done\n"
       "  mark r 0\ndone\n";
   return script;
 }

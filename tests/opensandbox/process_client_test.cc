@@ -100,6 +100,23 @@ TEST_P(Processes, TerminalHasItsSizeFromTheStart) {
   EXPECT_EQ(seen.merged, "30 100\r\nxterm-256color\r\n");
 }
 
+// Variables of the wrapper's that have the name of one of the program's.
+TEST_P(Processes, EveryNameInTheEnvironmentIsTheProgramsOwn) {
+  ProcessSpec spec{.argv = {"env"}, .cwd = "/"};
+  for (char name = 'A'; name <= 'z'; ++name) {
+    if (name <= 'Z' || name >= 'a') spec.env.emplace_back(std::string(1, name), "mine");
+  }
+  for (const bool terminal : {false, true}) {
+    if (terminal) spec.terminal = TerminalSize{};
+    const Seen seen = Attach(Start(spec), {.offset = 0});
+    ASSERT_TRUE(seen.status.ok()) << seen.status;
+    EXPECT_EQ(seen.outcome, Outcome(ExitCode{0}));
+    for (const auto& [name, value] : spec.env) {
+      EXPECT_THAT("\n" + seen.merged, HasSubstr("\n" + name + "=" + value)) << terminal;
+    }
+  }
+}
+
 TEST_P(Processes, ControlCInterruptsOnATerminal) {
   const std::string nap = Nap();
   const std::string id = Start({.shell = "echo up; sleep " + nap, .terminal = TerminalSize{}});
