@@ -8,6 +8,7 @@
 #include "bridge/base/random.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/exec_script.h"
+#include "bridge/opensandbox/process_maker.h"
 #include "bridge/opensandbox/process_script.h"
 #include "bridge/opensandbox/process_state.h"
 #include "bridge/opensandbox/process_table.h"
@@ -16,9 +17,6 @@
 namespace bridge {
 namespace {
 
-constexpr absl::Duration kSmallLimit = absl::Seconds(10);
-constexpr absl::Duration kForgetLimit = absl::Seconds(30);
-constexpr size_t kMaxSmallBody = 64 * 1024;
 constexpr int kGetTries = 3;
 constexpr size_t kMaxPasswd = 1 << 20;
 
@@ -26,46 +24,6 @@ absl::Status Unsupported(std::string_view why) {
   return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE, why,
                    {.metadata = {{"feature", "process.start"}}});
 }
-
-// Ends a process if it runs, and removes what is kept of it. False: the daemon does not know it.
-Task<absl::StatusOr<bool>> Forget(SandboxHandle sandbox, ProcessKey key, std::string folder) {
-  if (key.terminal) {
-    // The daemon kills one group, and a hang-up reaches one more: a shell's other jobs would stay.
-    (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon,
-                             EndSessionScript(folder), nullptr);
-  }
-  HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
-                                               "/pty/" + QueryEscape(key.session), kSmallLimit);
-  CO_ASSIGN_OR_RETURN(HttpResponse response,
-                      co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon,
-                                                    std::move(request), kMaxSmallBody));
-  if (response.status != 200 && response.status != 404) {
-    co_return DaemonError(response, "end a process");
-  }
-  HttpRequest remove =
-      sandbox.client.Request(sandbox.context, *sandbox.daemon, "DELETE",
-                             "/directories?path=" + QueryEscape(folder), kSmallLimit);
-  (void)co_await sandbox.client.Fetch(sandbox.context, sandbox.daemon, std::move(remove),
-                                      kMaxSmallBody);
-  co_return response.status == 200;
-}
-
-// A process whose id nobody has been told. Whoever drops this while it holds one forgets it in the
-// background.
-struct NewProcess {
-  SandboxHandle sandbox;
-  ProcessKey key;
-  std::string folder;
-  bool told = false;
-
-  ~NewProcess() {
-    if (told) return;
-    sandbox.background.Start(
-        "forget a process",
-        [sandbox = sandbox.ForBackground(kForgetLimit), key = key,
-         folder = folder]() -> Task<void> { (void)co_await Forget(sandbox, key, folder); });
-  }
-};
 
 int64_t Number(std::string_view text) {
   int64_t value = 0;
@@ -114,38 +72,11 @@ Task<absl::StatusOr<ProcessClient::Started>> ProcessClient::Start(CallContext co
   if (wrapper.size() > kMaxScriptBytes) {
     co_return InvalidField("spec", "arguments and environment exceed what Linux takes (128 KiB)");
   }
-  HttpRequest request =
-      client_.Request(sandbox.context, *sandbox.daemon, "POST", "/pty", kSmallLimit);
-  request.headers.Set("Content-Type", "application/json");
-  request.body = PtyRequestJson(wrapper);
-  request.resend = Resend::kNever;
-  CO_ASSIGN_OR_RETURN(
-      HttpResponse response,
-      co_await client_.Fetch(sandbox.context, sandbox.daemon, std::move(request), kMaxSmallBody));
-  if (response.status != 201 && response.status != 200) {
-    co_return DaemonError(response, "make a process");
-  }
-  CO_ASSIGN_OR_RETURN(key.session, ParsePtyId(response.body));
-  NewProcess process{sandbox, key, folder};
-  const std::string process_id = FormatProcessId(key);
-  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
-                                                   RegisterScript(folder, process_id), nullptr));
-  if (code != 0) co_return Unsupported("processes need a writable directory in the sandbox");
-  Started started{process_id, sandbox.daemon->incarnation};
-  if (on_attach) {
-    process.told = true;
-    co_return started;
-  }
-  // The daemon starts what somebody attaches to.
-  auto attachment = std::make_unique<ProcessAttachment>(sandbox, key, folder);
-  const AttachOptions from_the_start{.offset = 0};
-  CO_RETURN_IF_ERROR(co_await attachment->Open(from_the_start));
-  attachment.reset();
-  std::vector<std::string> lines;
-  CO_ASSIGN_OR_RETURN(code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
-                                               AwaitStartScript(folder), &lines));
-  if (!lines.empty()) started.pid = std::max<int64_t>(0, Number(lines[0]));
-  process.told = true;
+  Started started{.incarnation = sandbox.daemon->incarnation};
+  ProcessPlan plan{std::move(key), folder, wrapper, on_attach};
+  CO_ASSIGN_OR_RETURN(MadeProcess made, co_await MakeProcess(std::move(sandbox), std::move(plan)));
+  started.process_id = std::move(made.process_id);
+  started.pid = made.pid;
   co_return started;
 }
 
@@ -255,7 +186,7 @@ Task<absl::StatusOr<bool>> ProcessClient::Delete(CallContext context, SandboxTar
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
   CO_ASSIGN_OR_RETURN(std::string folder, FolderOf(sandbox, key));
-  co_return co_await Forget(std::move(sandbox), std::move(key), std::move(folder));
+  co_return co_await ForgetProcess(std::move(sandbox), std::move(key), std::move(folder));
 }
 
 }  // namespace bridge
