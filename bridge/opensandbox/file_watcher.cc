@@ -41,6 +41,7 @@ HttpRequest WatchRequest(const SandboxHandle& sandbox, const std::string& path, 
   target += "&heartbeat_ms=" + std::to_string(absl::ToInt64Milliseconds(keepalive));
   HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET", target,
                                                absl::InfiniteDuration());
+  request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
   request.idle_timeout = keepalive + kGrace;
   return request;
 }

@@ -50,6 +50,7 @@ Task<absl::Status> ResourceWatch::Open() {
                       co_await client_.directory().Resolve(context_, sandbox_id_, incarnation_));
   HttpRequest request =
       client_.Request(context_, *daemon_, "GET", "/metrics/watch", absl::InfiniteDuration());
+  request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
   request.idle_timeout = kSilence;
   transfer_ = std::make_unique<Transfer>(client_.http(), std::move(request));
   const absl::StatusOr<HttpHead> head = co_await transfer_->Head();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sandbox/bridge/v1/files.grpc.pb.h"
 #include "tests/integration/bridge_over_local.h"
 
 namespace bridge {
@@ -221,6 +222,36 @@ TEST_F(SandboxCases, UsageOnceAndAsAStream) {
   EXPECT_GT(usage.at().seconds(), 0);
   context.TryCancel();
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+// A watch ends with its caller's time: nobody failed to answer.
+TEST_F(SandboxCases, TheDeadlineOfAWatchIsItsCallers) {
+  const std::string id = MustCreate();
+  const auto expect_deadline = [](auto read, auto finish) {
+    while (read()) {
+    }
+    const absl::Status status = FromGrpcStatus(finish());
+    EXPECT_THAT(status, HasReason("DEADLINE_EXCEEDED"));
+    EXPECT_NE(MetadataOf(status)["waiting_for"], "");
+  };
+  {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(2)));
+    v1::WatchResourceUsageRequest request;
+    request.set_sandbox_id(id);
+    auto reader = sandboxes_->WatchResourceUsage(&context, request);
+    v1::ResourceUsage usage;
+    expect_deadline([&] { return reader->Read(&usage); }, [&] { return reader->Finish(); });
+  }
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(2)));
+  v1::WatchDirectoryRequest request;
+  request.set_sandbox_id(id);
+  request.set_path("/tmp");
+  const auto files = v1::FileService::NewStub(channel_);
+  auto reader = files->WatchDirectory(&context, request);
+  v1::WatchEventBatch batch;
+  expect_deadline([&] { return reader->Read(&batch); }, [&] { return reader->Finish(); });
 }
 
 TEST_F(SandboxCases, DiagnosticsOfARunningSandbox) {
