@@ -362,6 +362,11 @@ Task<absl::Status> ProcessAttachment::Send(std::string frame, WebSocketKind kind
   co_return Unreachable("input could not be sent");
 }
 
+std::string ProcessAttachment::NextInputFrame(std::string_view* bytes) const {
+  if (!key_.terminal) return PtyPipeInput(key_.nonce, numbering_.run(), bytes);
+  return PtyInput(std::exchange(*bytes, {}));
+}
+
 Task<absl::Status> ProcessAttachment::SendInput(int64_t offset, std::string_view bytes) {
   if (offset > sent_) co_return InvalidField("stdin.offset", "leaves out input");
   const int64_t known = std::min<int64_t>(sent_ - offset, static_cast<int64_t>(bytes.size()));
@@ -369,9 +374,9 @@ Task<absl::Status> ProcessAttachment::SendInput(int64_t offset, std::string_view
   if (bytes.empty()) co_return absl::OkStatus();
   if (input_ended_) co_return InvalidField("stdin", "comes after its end");
   sent_ += static_cast<int64_t>(bytes.size());
-  std::string frame =
-      key_.terminal ? PtyInput(bytes) : PtyPipeInput(key_.nonce, numbering_.run(), bytes);
-  CO_RETURN_IF_ERROR(co_await Send(std::move(frame), WebSocketKind::kBinary));
+  while (!bytes.empty()) {
+    CO_RETURN_IF_ERROR(co_await Send(NextInputFrame(&bytes), WebSocketKind::kBinary));
+  }
   // The daemon handles frames in order: its pong says that the input before it was written.
   pings_.push_back(sent_);
   co_return co_await Send(std::string(kPtyPing), WebSocketKind::kText);
@@ -382,8 +387,8 @@ Task<absl::Status> ProcessAttachment::SendEof() {
     co_return co_await Send(PtyInput(std::string_view(&kEndOfInput, 1)), WebSocketKind::kBinary);
   }
   input_ended_ = true;
-  const std::string end = PtyPipeInput(key_.nonce, numbering_.run(), {});
-  co_return co_await Send(end, WebSocketKind::kBinary);
+  std::string_view nothing;
+  co_return co_await Send(NextInputFrame(&nothing), WebSocketKind::kBinary);
 }
 
 Task<absl::Status> ProcessAttachment::Resize(TerminalSize size) {

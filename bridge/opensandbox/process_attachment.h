@@ -69,6 +69,7 @@ class ProcessAttachment {
   bool Ended() const { return outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2); }
   absl::Status TakeEnd();
   void Conclude(Outcome outcome);
+  std::string NextInputFrame(std::string_view* bytes) const;
   Task<absl::Status> Send(std::string frame, WebSocketKind kind);
 
   SandboxHandle sandbox_;

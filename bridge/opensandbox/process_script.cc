@@ -57,23 +57,23 @@ std::string ChangeUser(const StockUser& user) {
   return script;
 }
 
-// Gives the program what the bridge sends: frames "\nNONCE RUN LENGTH\n" and that many bytes; a
-// length of 0 is the end of input. What is for another run, or comes after the end, is thrown away.
-// Signals to the group are for the program. Not every `head` leaves what is behind its last byte.
+// Gives the program what the bridge sends: frames "\n=NONCE RUN LENGTH\n" and so many bytes for
+// `printf %b` (pty_codec.h); a length of 0 is the end of input. What is for another run, or comes
+// after the end, is thrown away. No data looks like a header, so that one who begins to read in the
+// midst of a frame, because the feeder of the run before was killed there, finds the next one.
+// Signals to the group are for the program.
 constexpr char kFeeder[] = R"(feed() {
   trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE
-  __o=1
+  LC_ALL=C
   while IFS=' ' read -r __k __r __c; do
-    [ "$__k" = "$__n" ] || continue
-    if [ "$__r" != "$1" ]; then $__T "$__c" >/dev/null
-    elif [ "$__c" = 0 ]; then __o=; exec >/dev/null
-    else $__T "$__c"; fi
+    [ "$__k" = "=$__n" ] || continue
+    if [ "$__c" = 0 ]; then
+      [ "$__r" != "$1" ] || exec >/dev/null
+    elif IFS= read -r -N "$__c" __x && [ "$__r" = "$1" ]; then
+      printf %b "$__x"
+    fi
   done
 }
-slow() { dd bs=1 count="$1" 2>/dev/null; }
-__T='head -c'
-__x=$(printf 'ab' | { head -c 1 >/dev/null 2>&1; cat; })
-[ "$__x" = b ] || __T=slow
 mkfifo -m 600 "$__d/i" 2>/dev/null
 exec 4<&0
 )";

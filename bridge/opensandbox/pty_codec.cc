@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr size_t kOffsetBytes = 8;
+constexpr size_t kMaxLengthAndBreak = 5;  // "4096\n"
+constexpr size_t kMaxPrintfByte = 5;      // "\\0377"
 
 absl::Status Malformed() {
   return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
@@ -43,6 +45,22 @@ absl::StatusOr<PtyFrame> ParseText(const std::string& text) {
     frame.exit_code = code->get<int>();
   }
   return frame;
+}
+
+// As bash's `printf %b` takes it. Neither a line break nor the sign that begins a header is in it,
+// nor what a shell cannot hold in a variable, or some versions get wrong.
+void AppendForPrintf(char c, std::string* text) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (c == '\n') {
+    text->append("\\n");
+  } else if (c == '\\') {
+    text->append("\\\\");
+  } else if (byte >= ' ' && byte < 0x7f && c != '=') {
+    text->push_back(c);
+  } else {
+    text->append("\\0");
+    for (const int shift : {6, 3, 0}) text->push_back(static_cast<char>('0' + (byte >> shift & 7)));
+  }
 }
 
 }  // namespace
@@ -83,10 +101,15 @@ std::string PtyInput(std::string_view bytes) {
   return frame;
 }
 
-std::string PtyPipeInput(std::string_view nonce, int run, std::string_view bytes) {
-  std::string frame = "\n" + std::string(nonce) + " " + std::to_string(run) + " " +
-                      std::to_string(bytes.size()) + "\n";
-  return PtyInput(frame.append(bytes));
+std::string PtyPipeInput(std::string_view nonce, int run, std::string_view* bytes) {
+  const std::string head = "\n=" + std::string(nonce) + " " + std::to_string(run) + " ";
+  std::string data;
+  while (!bytes->empty() &&
+         head.size() + kMaxLengthAndBreak + data.size() + kMaxPrintfByte < kMaxPipeFrame) {
+    AppendForPrintf(bytes->front(), &data);
+    bytes->remove_prefix(1);
+  }
+  return PtyInput(head + std::to_string(data.size()) + "\n" + data);
 }
 
 std::string PtyResize(TerminalSize size) {

@@ -32,9 +32,12 @@ struct PtyFrame {
 absl::StatusOr<PtyFrame> ParsePtyFrame(WebSocketMessage message);
 
 std::string PtyInput(std::string_view bytes);
-// Input of a process on pipes, as its wrapper takes it (process_script.cc): for one run of it.
-// Empty: the end of input.
-std::string PtyPipeInput(std::string_view nonce, int run, std::string_view bytes);
+// Input of a process on pipes, as its wrapper takes it (process_script.cc): for one run of it, from
+// the front of *bytes, of which it takes what one frame holds. Empty: the end of input.
+std::string PtyPipeInput(std::string_view nonce, int run, std::string_view* bytes);
+// PIPE_BUF of Linux, and the tag. A pipe takes so much whole or not at all, so that a daemon which
+// breaks off, because its client goes or is displaced, leaves no half frame in it.
+inline constexpr size_t kMaxPipeFrame = 4096 + 1;
 std::string PtyResize(TerminalSize size);
 inline constexpr std::string_view kPtyPing = "{\"type\":\"ping\"}";
 
