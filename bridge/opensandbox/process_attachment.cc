@@ -33,29 +33,7 @@ absl::Status Unreachable(std::string_view why) {
                        "); attach again at the last offset");
 }
 
-bool IsPart(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-  });
-}
-
 }  // namespace
-
-std::string FormatProcessId(const ProcessKey& key) {
-  return std::string(key.terminal ? "t." : "p.") + key.session + "." + key.nonce;
-}
-
-absl::StatusOr<ProcessKey> ParseProcessId(std::string_view text) {
-  const size_t dot = text.rfind('.');
-  if (text.size() < 5 || dot == std::string_view::npos || dot < 3) return UnknownProcess();
-  const std::string_view session = text.substr(2, dot - 2);
-  const std::string_view nonce = text.substr(dot + 1);
-  const bool terminal = text.substr(0, 2) == "t.";
-  if ((!terminal && text.substr(0, 2) != "p.") || !IsPart(session) || !IsPart(nonce)) {
-    return UnknownProcess();
-  }
-  return ProcessKey{std::string(session), std::string(nonce), terminal};
-}
 
 ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std::string folder)
     : sandbox_(std::move(sandbox)),

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "bridge/net/websocket.h"
+#include "bridge/opensandbox/process_id.h"
 #include "bridge/opensandbox/process_marker.h"
 #include "bridge/opensandbox/process_types.h"
 #include "bridge/opensandbox/pty_codec.h"
@@ -25,15 +26,6 @@ struct AttachOptions {
   bool takeover = false;
   bool restart_if_exited = false;
 };
-
-// The parts of a process's id: where it is.
-struct ProcessKey {
-  std::string session = {};  // the daemon's
-  std::string nonce = {};
-  bool terminal = false;
-};
-std::string FormatProcessId(const ProcessKey& key);
-absl::StatusOr<ProcessKey> ParseProcessId(std::string_view text);  // PROCESS_NOT_FOUND
 
 class ProcessAttachment {
  public:

@@ -6,6 +6,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/process_id.h"
 
 namespace bridge {
 namespace {
@@ -14,10 +15,6 @@ constexpr absl::Duration kSmallLimit = absl::Seconds(10);
 constexpr size_t kMaxSmallBody = 64 * 1024;
 
 }  // namespace
-
-absl::Status UnknownProcess() {
-  return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND, "no process of this id");
-}
 
 Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session) {
   HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET",

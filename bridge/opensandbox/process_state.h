@@ -14,9 +14,6 @@
 
 namespace bridge {
 
-// PROCESS_NOT_FOUND, for an id that names none.
-absl::Status UnknownProcess();
-
 // GET /pty/{session}.
 Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session);
 
