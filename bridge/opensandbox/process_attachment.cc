@@ -33,6 +33,10 @@ absl::Status Unreachable(std::string_view why) {
                        "); attach again at the last offset");
 }
 
+absl::Status AlreadyAttached() {
+  return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED, "another client holds the process");
+}
+
 }  // namespace
 
 ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std::string folder)
@@ -126,10 +130,7 @@ Task<absl::Status> ProcessAttachment::Refused(absl::Status failure) {
         sandbox_.context, sandbox_.daemon->sandbox_id, std::move(failure));
   }
   if (refusal->status == 404) co_return UnknownProcess();
-  if (refusal->status == 409) {
-    co_return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED,
-                        "another client holds the process");
-  }
+  if (refusal->status == 409) co_return AlreadyAttached();
   co_return DaemonError(*refusal, "attach to a process");
 }
 
@@ -143,10 +144,8 @@ Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
     if (!more) {
       const bool cancelled = co_await Cancelled();
       if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
-      if (socket_->end().code == kPolicy) {
-        co_return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED,
-                            "another client holds the process");
-      }
+      const auto code = socket_->end().code;
+      if (code == kPolicy || code == kTakenOver) co_return AlreadyAttached();
       co_return Unreachable("before it was attached");
     }
     CO_ASSIGN_OR_RETURN(PtyFrame frame, ParsePtyFrame(std::move(message)));
@@ -220,9 +219,10 @@ Task<absl::Status> ProcessAttachment::Restart() {
   marks_ = 0;
   CO_ASSIGN_OR_RETURN(int code,
                       co_await RunScript(sandbox_.client, sandbox_.context, sandbox_.daemon,
-                                         RestartScript(folder_), nullptr));
+                                         RestartScript(folder_, numbering_.marks()), nullptr));
   if (code == 0) co_return absl::OkStatus();
-  co_return MakeError(ErrorReason::ERROR_REASON_CONFLICT, "the process is being started already");
+  co_return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
+                      "the shell that watches the process in the sandbox does not run it again");
 }
 
 Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
@@ -267,6 +267,8 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
       return absl::OkStatus();
     case PtyFrame::Kind::kError:
       if (frame.no_room) return NoRoomError();
+      // Of those who take it over at the same time one is the last, and one waits in vain.
+      if (frame.code == "ALREADY_CONNECTED") return AlreadyAttached();
       return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                        "the sandbox's daemon failed to run the process",
                        {.metadata = {{"upstream_code", frame.code}}});

@@ -155,7 +155,7 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
       "  else mark e \"$__s\"; fi\n" +
       // Not before: its end would be told where the program's is.
       std::string(spec.terminal ? "" : "  kill -9 \"$__F\" 2>/dev/null; wait \"$__F\"\n") +
-      "  __a=; while [ \"$__a\" != r ]; do read -r __a <\"$__d/c\" || sleep 1; done\n"
+      "  __a=; while [ \"$__a\" != \"r$__N\" ]; do read -r __a <\"$__d/c\" || sleep 1; done\n"
       "  mark r 0\ndone\n";
   return script;
 }
@@ -165,9 +165,16 @@ std::string RegisterScript(std::string_view folder, std::string_view process_id)
          ShellQuote(process_id) + " >\"$d/id\"\n";
 }
 
-std::string RestartScript(std::string_view folder) {
-  return "d=" + ShellQuote(folder) +
-         "\n[ -p \"$d/c\" ] && [ ! -e \"$d/p\" ] || exit 3\necho r >\"$d/c\"\n";
+std::string RestartScript(std::string_view folder, int marks) {
+  const std::string number = std::to_string(marks);
+  // Open for both, which neither waits for a reader nor is killed when there is none any more; and
+  // until the line was taken, or it would be lost with the last one who holds the pipe.
+  return "d=" + ShellQuote(folder) + "\nwaits() { read -r m k <\"$d/n\" && [ \"$m\" -le " + number +
+         " ]; } 2>/dev/null\n[ -p \"$d/c\" ] || exit 3\nwaits || exit 0\n"
+         "exec 5<>\"$d/c\"\necho r" +
+         number +
+         " >&5\ni=0\nwhile waits; do\n  [ $i -lt 300 ] || exit 3\n"
+         "  sleep 0.01 2>/dev/null || { sleep 1; i=$((i+99)); }\n  i=$((i+1))\ndone\nexit 0\n";
 }
 
 std::string AwaitStartScript(std::string_view folder) {

@@ -8,8 +8,9 @@
 //
 // Its folder holds: "id" the process id, "p" the program's pid and its birth (the kernel's start
 // time) while it runs, "s" the last ones once it was started for the first time, "c"
-// a pipe on which a line makes it run once more, "m" what the shell says of a death by signal, "n"
-// how many markers were printed, and without a terminal "i" the program's input.
+// a pipe on which the line "rN" makes it run once more behind its first N marks, "m" what the shell
+// says of a death by signal, "n" how many markers were printed, and without a terminal "i" the
+// program's input.
 #pragma once
 
 #include <string>
@@ -29,8 +30,9 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
 
 // Stores the process's id in its folder, for lists.
 std::string RegisterScript(std::string_view folder, std::string_view process_id);
-// Makes the wrapper run its program once more; fails when it is not waiting.
-std::string RestartScript(std::string_view folder);
+// Makes the wrapper run its program once more behind so many marks, and ends when it has begun to:
+// however many ask for the same run, at once or late, there is one. Fails when nothing answers.
+std::string RestartScript(std::string_view folder, int marks);
 // Waits until the program was started for the first time (at most about a second) and prints its
 // pid.
 std::string AwaitStartScript(std::string_view folder);

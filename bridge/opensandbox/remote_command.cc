@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/base/signal_names.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/exec_status.h"
 #include "bridge/opensandbox/no_room.h"
@@ -258,9 +259,12 @@ absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration ran_for)
   if (const auto* signalled = std::get_if<Signalled>(&ended)) {
     const Outcome why = WithTimeout(*signalled, kScriptLimit, ran_for);
     if (std::holds_alternative<TimedOut>(why)) return ScriptTimeout();
+    // Only SIGKILL is what a sandbox without memory would send.
+    const std::string name = SignalName(signalled->number);
     return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
-                     "a script of the bridge's own was killed in the sandbox before it was done; "
-                     "the sandbox may have too little memory");
+                     "a script of the bridge's own was killed in the sandbox before it was done (" +
+                         (name.empty() ? "by a signal" : name) + ")" +
+                         (name == "SIGKILL" ? "; the sandbox may have too little memory" : ""));
   }
   const auto* failed = std::get_if<SpawnFailed>(&ended);
   if (failed != nullptr && failed->kind == SpawnFailed::Kind::kNoRoom) {

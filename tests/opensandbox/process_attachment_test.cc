@@ -142,6 +142,21 @@ TEST(ProcessAttachment, TakenOverIsSaid) {
   EXPECT_THAT(told.events, ElementsAre("attached 0", "0:out", "displaced"));
 }
 
+// Of several who take a process over at once.
+TEST(ProcessAttachment, WhoComesTooLateIsToldThatAnotherHoldsIt) {
+  const std::string error =
+      "{\"type\":\"error\",\"error\":\"another client\",\"code\":\"ALREADY_CONNECTED\"}\n";
+  for (const std::string& frames : {Frame(kText, error) + Frame(kClose, ClosePayload(1000, "")),
+                                    Frame(kClose, ClosePayload(4001, "TAKEN_OVER"))}) {
+    const ScriptedPty pty([&frames](RawConnection& peer, const std::string& head) {
+      peer.Write(WebSocketAnswer(head) + frames);
+      peer.Close();
+    });
+    const Told told = Attach(pty, {.takeover = true});
+    EXPECT_EQ(ReasonOf(told.status), R::ERROR_REASON_ALREADY_ATTACHED) << told.status;
+  }
+}
+
 // The last output was lost when the exit came first.
 TEST(ProcessAttachment, OutputBehindTheExitFrameComesFirst) {
   const std::string frames =
