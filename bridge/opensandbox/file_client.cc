@@ -10,10 +10,12 @@
 #include "bridge/opensandbox/file_own.h"
 #include "bridge/opensandbox/file_script.h"
 #include "bridge/opensandbox/file_stat.h"
+#include "bridge/opensandbox/remote_command.h"
 
 namespace bridge {
 namespace {
 
+constexpr absl::Duration kCleanUp = absl::Seconds(15);
 constexpr unsigned kReadableByOthers = 0004;
 constexpr unsigned kSpecialBits = 07000;
 
@@ -68,6 +70,21 @@ Task<absl::StatusOr<bool>> LacksDirectory(SandboxHandle sandbox, std::string dir
   }
   co_return WithoutDirectory(there.status(), "write a file");
 }
+
+// Whoever drops this with a script in it has that run in the background.
+struct HalfMove {
+  SandboxHandle sandbox;
+  std::string undo;
+
+  ~HalfMove() {
+    if (undo.empty()) return;
+    sandbox.background.Start(
+        "take back half a move",
+        [sandbox = sandbox.ForBackground(kCleanUp), undo = std::move(undo)]() -> Task<void> {
+          (void)co_await RunScript(sandbox.client, sandbox.context, sandbox.daemon, undo, nullptr);
+        });
+  }
+};
 
 // A lister that has begun.
 Task<absl::StatusOr<std::unique_ptr<FileLister>>> ListStock(SandboxHandle sandbox, std::string path,
@@ -259,9 +276,13 @@ Task<absl::StatusOr<bool>> FileClient::Move(CallContext context, SandboxTarget t
     if (replaced) co_return *replaced;
     // Between file systems something has to copy.
   }
+  const std::string nonce = RandomHex(16);
+  HalfMove half{sandbox, UndoMoveScript(move, nonce)};
   Lines lines;
-  CO_RETURN_IF_ERROR(
-      co_await RunFileScript(sandbox, MoveScript(move, RandomHex(16)), "move a path", &lines));
+  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
+                                                   MoveScript(move, nonce), &lines));
+  half.undo.clear();  // a script that came to its own end has done this
+  CO_RETURN_IF_ERROR(FileScriptError(code, "move a path"));
   co_return !lines.empty() && lines[0] == "replaced";
 }
 

@@ -1,53 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/file_script.h"
 
-#include "bridge/base/error.h"
 #include "bridge/base/shell.h"
-#include "bridge/opensandbox/file_error.h"
 
 namespace bridge {
 namespace {
-
-enum Exit {
-  kNotFound = 10,
-  kIsADirectory = 11,
-  kNotADirectory = 12,
-  kDenied = 13,
-  kExists = 14,
-  kNoSpace = 15,
-  kUnknownUser = 16,
-  kNotEmpty = 18,
-  kIsALink = 19,
-  kIntoItself = 20,
-  kTooLong = 21,
-  kLinkCircle = 22,
-  kHeld = 23,
-  kNoSuchTool = 127,  // the shell's own word for it
-};
-
-struct Meaning {
-  Exit exit;
-  ErrorReason reason;
-  std::string_view words;
-};
-
-constexpr Meaning kMeanings[] = {
-    {kNotFound, ErrorReason::ERROR_REASON_PATH_NOT_FOUND, "nothing is at the path"},
-    {kIsADirectory, ErrorReason::ERROR_REASON_IS_A_DIRECTORY, "a directory is at the path"},
-    {kNotADirectory, ErrorReason::ERROR_REASON_NOT_A_DIRECTORY,
-     "a part of the path is no directory"},
-    {kDenied, ErrorReason::ERROR_REASON_PERMISSION_DENIED, "the sandbox's user may not do this"},
-    {kExists, ErrorReason::ERROR_REASON_PATH_EXISTS, "something is at the path already"},
-    {kNoSpace, ErrorReason::ERROR_REASON_NO_SPACE, "the sandbox's disk is full"},
-    {kUnknownUser, ErrorReason::ERROR_REASON_UNKNOWN_USER,
-     "the sandbox has no account or group of this name"},
-    {kNotEmpty, ErrorReason::ERROR_REASON_DIRECTORY_NOT_EMPTY, "the directory is not empty"},
-    {kIntoItself, ErrorReason::ERROR_REASON_PATH_REJECTED,
-     "the destination lies in what is to be moved"},
-    {kTooLong, ErrorReason::ERROR_REASON_PATH_REJECTED, kPathTooLong},
-    {kLinkCircle, ErrorReason::ERROR_REASON_PATH_REJECTED, kLinksInACircle},
-    {kHeld, ErrorReason::ERROR_REASON_PATH_REJECTED, kPathHeld},
-};
 
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
 // are the C library's, the same for coreutils and busybox. `p DIRECTORY` makes one with its
@@ -117,13 +74,18 @@ constexpr char kBack[] = R"(back() {
 )";
 constexpr char kBackOnFailure[] = "trap '[ $? = 0 ] || back' EXIT\n";
 
+// What is at "$y" was put aside, beside "$s", where it belongs.
+constexpr char kPutBack[] = R"(is() { [ -e "$1" ] || [ -h "$1" ]; }
+put_back() { ! is "$y" || mv -nT "$y" "$s"; }
+)";
+
 // Puts "$s" at "$d". What is on another file system is first copied to "$x", which is beside "$d",
-// so that it appears in one step. Where nothing is to be replaced, `new=1`, no tool is trusted with
-// a look of its own: a hard link and a new directory cannot take the place of anything, and a
-// rename takes that of an empty directory only. File systems without hard links are left to `mv
-// -n`.
-constexpr char kMove[] = R"sh(is() { [ -e "$1" ] || [ -h "$1" ]; }
-tree() { [ -d "$1" ] && [ ! -h "$1" ]; }
+// so that it appears in one step. Then, before anything is replaced, `leave` finds out whether the
+// source can be removed: a file is put aside, and of a directory with something in it rmdir tells.
+// Where nothing is to be replaced, `new=1`, no tool is trusted with a look of its own: a hard link
+// and a new directory cannot take the place of anything, and a rename takes that of an empty
+// directory only. File systems without hard links are left to `mv -n`.
+constexpr char kMove[] = R"sh(tree() { [ -d "$1" ] && [ ! -h "$1" ]; }
 unlink_ours() { [ ! "$f" -ef "$d" ] || rm -f "$d"; }
 m() {
   o=$("$@" 2>&1) || {
@@ -138,12 +100,26 @@ m() {
     fail "$o"
   }
 }
+leave() {
+  if tree "$s" && [ -n "$(ls -A "$s")" ]; then
+    o=$(rmdir "$s" 2>&1) && return
+  else
+    o=$(mv -fT "$s" "$y" 2>&1) && return
+  fi
+  case "$?$o" in
+    127*) exit 127;;
+    *'not empty'*) return;;
+    *busy*) exit 23;;
+  esac
+  exit 24
+}
 is "$s" || absent "$s"
 f=$s undo= r=
 if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" ]; then
-  trap 'c=$?; rm -rf "$x"; [ $c = 0 ] || back' EXIT
+  trap 'c=$?; put_back; rm -rf "$x"; [ $c = 0 ] || back' EXIT
   t cp -aT "$s" "$x"
   f=$x
+  leave
 fi
 if [ -z "$new" ]; then
   ! tree "$d" || exit 11
@@ -161,8 +137,11 @@ else
   m mv -nT "$f" "$d"
   ! is "$f" || exit 14
 fi
-undo=
-[ "$f" = "$s" ] || m rm -rf "$s"
+if [ "$f" != "$s" ]; then
+  o=$s
+  ! is "$y" || o=$y
+  rm -rf "$o" 2>/dev/null || exit 25
+fi
 echo $r
 )sh";
 
@@ -196,34 +175,23 @@ std::string Missing(const std::string& quoted) {
   return "[ -e " + quoted + " ] || [ -h " + quoted + " ] || absent " + quoted + "\n";
 }
 
+// A name of the bridge's own in the directory of `path`, quoted.
+std::string Beside(std::string_view path, std::string_view nonce, std::string_view ending) {
+  const std::string parent = ParentOf(path);
+  return ShellQuote((parent == "/" ? "" : parent) + "/.sandbox-bridge-" + std::string(nonce) +
+                    std::string(ending));
+}
+
+// Sets what kMove works with.
+std::string MovePlaces(const FileMove& move, std::string_view nonce) {
+  return "s=" + ShellQuote(move.source) + "\nd=" + ShellQuote(move.destination) +
+         "\nx=" + Beside(move.destination, nonce, ".tmp") +
+         "\ny=" + Beside(move.source, nonce, ".old") + "\n" + kPutBack;
+}
+
 }  // namespace
 
 bool RoutesTakeLiterally(std::string_view path) { return path.find('$') == std::string_view::npos; }
-
-absl::Status FileScriptError(int exit_status, std::string_view what) {
-  if (exit_status == 0) return absl::OkStatus();
-  if (exit_status == kIsALink) return IsALink(what);
-  if (exit_status == kNoSuchTool) {
-    return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
-                     std::string(what) +
-                         ": the image lacks a tool that this needs; those of "
-                         "coreutils and findutils, or a recent busybox, are enough",
-                     {.metadata = {{"feature", "files.tools"}}});
-  }
-  for (const Meaning& meaning : kMeanings) {
-    if (meaning.exit != exit_status) continue;
-    return MakeError(meaning.reason, std::string(what) + ": " + std::string(meaning.words));
-  }
-  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
-                   std::string(what) + ": a tool in the sandbox failed");
-}
-
-absl::Status IsALink(std::string_view what) {
-  return MakeError(ErrorReason::ERROR_REASON_PATH_REJECTED,
-                   "to " + std::string(what) +
-                       " failed: a symbolic link is at the path, and nothing in the request says "
-                       "to follow it");
-}
 
 std::string ReserveScript(std::string_view temporary) {
   return std::string(kTry) + "umask 077\nt touch " + ShellQuote(temporary) + "\n";
@@ -327,16 +295,17 @@ std::string RemoveScript(std::string_view path, bool recursive) {
 }
 
 std::string MoveScript(const FileMove& move, std::string_view nonce) {
-  const std::string parent = ParentOf(move.destination);
-  std::string script = std::string(kTry) + kBack + "s=" + ShellQuote(move.source) +
-                       "\nd=" + ShellQuote(move.destination) + "\nx=" +
-                       ShellQuote((parent == "/" ? "" : parent) + "/.sandbox-bridge-" +
-                                  std::string(nonce) + ".tmp") +
-                       "\nnew=" + (move.overwrite ? "" : "1") + "\n";
+  std::string script = std::string(kTry) + kBack + MovePlaces(move, nonce) +
+                       "new=" + (move.overwrite ? "" : "1") + "\n";
   if (move.create_parents) {
-    script += kBackOnFailure + Missing("\"$s\"") + "p " + ShellQuote(parent) + "\n";
+    script +=
+        kBackOnFailure + Missing("\"$s\"") + "p " + ShellQuote(ParentOf(move.destination)) + "\n";
   }
   return script + kMove;
+}
+
+std::string UndoMoveScript(const FileMove& move, std::string_view nonce) {
+  return MovePlaces(move, nonce) + "put_back\nrm -rf \"$x\"\n";
 }
 
 std::string SetAttributesScript(std::string_view path, const AttributeChange& change) {

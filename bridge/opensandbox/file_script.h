@@ -77,6 +77,8 @@ std::string MakeDirectoryScript(std::string_view path, bool parents, std::option
 std::string RemoveScript(std::string_view path, bool recursive);
 // Prints "replaced" when it replaced something. `nonce`: unguessable hex digits.
 std::string MoveScript(const FileMove& move, std::string_view nonce);
+// Takes away what a MoveScript left that was killed, and puts the source back where it was.
+std::string UndoMoveScript(const FileMove& move, std::string_view nonce);
 std::string SetAttributesScript(std::string_view path, const AttributeChange& change);
 
 }  // namespace bridge

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "bridge/base/error.h"
 #include "tests/opensandbox/file_fixture.h"
@@ -22,6 +23,7 @@ namespace bridge {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 using R = ErrorReason;
 namespace fs = std::filesystem;
 
@@ -32,7 +34,8 @@ class RacingTools {
   explicit RacingTools(bool busybox) {
     std::string name = fs::temp_directory_path() / "tools.XXXXXX";
     folder_ = mkdtemp(name.data());
-    for (const std::string tool : {"ln", "mv", "mkdir", "cp", "rm", "chmod", "chown", "touch"}) {
+    for (const std::string tool :
+         {"ln", "mv", "mkdir", "cp", "rm", "rmdir", "chmod", "chown", "touch"}) {
       std::ofstream(folder_ + "/" + tool)
           << "#!/bin/sh\nif /bin/mv '" << folder_ << "/before." << tool << "' '" << folder_
           << "/now' 2>/dev/null; then PATH=/usr/bin:/bin sh '" << folder_ << "/now'; fi\n"
@@ -95,13 +98,12 @@ class FileRaces : private RacingTools, public FilesOn, public ::testing::TestWit
 std::string SettingName(const ::testing::TestParamInfo<Setting>& info) {
   return std::string(info.param.daemon.name) + (info.param.busybox ? "busybox" : "");
 }
-INSTANTIATE_TEST_SUITE_P(
-    Daemons, FileRaces,
+const auto kSettings =
     ::testing::Values(Setting{{"stock110", {"--compat=1.1.0", "--extras=false"}}, false},
                       Setting{{"current", {"--compat=current", "--extras=false"}}, false},
                       Setting{{"current", {"--compat=current", "--extras=false"}}, true},
-                      Setting{{"own", {}}, false}),
-    SettingName);
+                      Setting{{"own", {}}, false});
+INSTANTIATE_TEST_SUITE_P(Daemons, FileRaces, kSettings, SettingName);
 
 // Whatever tool moves the file: it finds something that was not there when the script looked.
 TEST_P(FileRaces, WhatAppearsAtTheDestinationOfAMoveIsNotReplaced) {
@@ -220,13 +222,32 @@ TEST_P(FileRaces, OfTwoThatWantTheSameNameOneGetsIt) {
   RecordProperty("moves", moves);
 }
 
-TEST_P(FileRaces, AcrossFileSystemsAFileIsReplacedInOneStep) {
-  std::string name = "/dev/shm/file-race.XXXXXX";
-  const std::string there = mkdtemp(name.data()) != nullptr ? name : "";
-  struct stat here_info = {}, there_info = {};
-  const bool two = stat(dir.c_str(), &here_info) == 0 && stat(there.c_str(), &there_info) == 0 &&
-                   here_info.st_dev != there_info.st_dev;
-  if (!two) GTEST_SKIP() << "/dev/shm is no file system of its own";
+// With a directory of another file system.
+class FileMovesAcross : public FileRaces {
+ protected:
+  void SetUp() override {
+    std::string name = "/dev/shm/file-race.XXXXXX";
+    if (mkdtemp(name.data()) != nullptr) there = name;
+    struct stat here_info = {}, there_info = {};
+    const bool two = stat(dir.c_str(), &here_info) == 0 && stat(there.c_str(), &there_info) == 0 &&
+                     here_info.st_dev != there_info.st_dev;
+    if (!two) GTEST_SKIP() << "/dev/shm is no file system of its own";
+  }
+  ~FileMovesAcross() override {
+    if (!there.empty()) fs::remove_all(there);
+  }
+  std::vector<std::string> NamesThere() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(there))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+  std::string there;
+};
+
+INSTANTIATE_TEST_SUITE_P(Daemons, FileMovesAcross, kSettings, SettingName);
+
+TEST_P(FileMovesAcross, AFileIsReplacedInOneStep) {
   const std::string large(8 << 20, 'x');
   std::ofstream(there + "/a") << large;
   Put("b", "old");
@@ -258,7 +279,53 @@ TEST_P(FileRaces, AcrossFileSystemsAFileIsReplacedInOneStep) {
   EXPECT_EQ(ReadAll(P("d/f")), "x");
   EXPECT_FALSE(fs::exists(there + "/d"));
   EXPECT_THAT(Names(), ElementsAre("b", "d")) << "no copy stays";
-  fs::remove_all(there);
+}
+
+// Nothing can be removed from /proc.
+TEST_P(FileMovesAcross, WhatCannotLeaveReplacesNothing) {
+  Put("b", "old");
+  for (const char* source : {"/proc/version", "/proc/sys/kernel/random"}) {
+    const bool file = !fs::is_directory(source);
+    for (const bool overwrite : {false, true}) {
+      SCOPED_TRACE(source);
+      const absl::Status moved =
+          Move(source, file && overwrite ? P("b") : P("new/c"), overwrite, /*parents=*/true)
+              .status();
+      EXPECT_EQ(ReasonOf(moved), R::ERROR_REASON_PERMISSION_DENIED) << moved;
+      EXPECT_NE(moved.message().find("nothing was moved"), std::string::npos) << moved;
+    }
+  }
+  EXPECT_EQ(ReadAll(P("b")), "old");
+  EXPECT_THAT(Names(), ElementsAre("b"));
+}
+
+TEST_P(FileMovesAcross, ACopyWhoseSourceStaysIsSaid) {
+  std::ofstream(there + "/f") << "f";
+  fs::create_directory(there + "/d");
+  std::ofstream(there + "/d/f") << "f";
+  for (const std::string what : {"f", "d"}) {
+    Instead("rm", "exit 1");
+    const absl::Status moved = Move(there + "/" + what, P(what), /*overwrite=*/true).status();
+    ASSERT_TRUE(Happened());
+    EXPECT_EQ(ReasonOf(moved), R::ERROR_REASON_PERMISSION_DENIED) << moved;
+    EXPECT_EQ(MetadataOf(moved)["copied"], "true");
+    Forget();
+  }
+  EXPECT_THAT(Names(), ElementsAre("d", "f"));
+  EXPECT_THAT(NamesThere(), UnorderedElementsAre("d", "f"));
+}
+
+// As the limit of a script does it, at the moment at which there is most to put right.
+TEST_P(FileMovesAcross, AMoveThatIsKilledLeavesNothing) {
+  std::ofstream(there + "/a") << "mine";
+  Before("ln", "kill -9 0");
+  const auto moved = Move(there + "/a", P("b"));
+  ASSERT_TRUE(Happened());
+  EXPECT_FALSE(moved.ok());
+  bench.Settle();
+  EXPECT_THAT(Names(), ElementsAre());
+  EXPECT_THAT(NamesThere(), ElementsAre("a"));
+  EXPECT_EQ(ReadAll(there + "/a"), "mine");
 }
 
 TEST_P(FileRaces, ParentsThatOthersMakeMeanwhileAreLeft) {
