@@ -25,6 +25,8 @@ class BridgeLink {
   virtual std::shared_ptr<grpc::Channel> channel() = 0;
   // For people: "the bridge at host:port".
   virtual std::string name() const = 0;
+  // One that runs elsewhere: base_url and its like are that bridge's business.
+  virtual bool remote() const { return false; }
   // Value of the `authorization` header, if one is needed.
   virtual std::optional<std::string> authorization() const { return std::nullopt; }
 

@@ -16,6 +16,9 @@ namespace bridge::epp {
 namespace {
 
 constexpr char kCodeUrl[] = "sandbox-bridge/epp-code";
+constexpr char kRemoteUrl[] = "sandbox-bridge/epp-remote-bridge";
+constexpr absl::string_view kAnswered = "answered";
+constexpr absl::string_view kUnreachable = "unreachable";
 
 #define R(name) ErrorReason::ERROR_REASON_##name
 
@@ -24,6 +27,9 @@ constexpr std::string_view kKeyAdvice =
     "accepts, or pass provider_options={\"api_key\": ...}.";
 constexpr std::string_view kBridgeTokenAdvice =
     "Set ABX_OPENSANDBOX_BRIDGE_TOKEN to a token that the bridge at bridge_address accepts.";
+constexpr std::string_view kBridgeAdvice =
+    "Check that a bridge listens at bridge_address (ABX_OPENSANDBOX_BRIDGE_ADDRESS), with https:// "
+    "before it if, and only if, that bridge speaks TLS.";
 constexpr std::string_view kServerAdvice =
     "Check that the OpenSandbox server runs and that base_url (ABX_OPENSANDBOX_BASE_URL) names it.";
 constexpr std::string_view kEndpointAdvice =
@@ -46,7 +52,7 @@ constexpr EppErrorRow kTable[] = {
     {R(CANCELLED), kProviderError, "", ""},
     {R(SANDBOX_NOT_RUNNING), kProviderError, "", ""},
     {R(SANDBOX_FAILED), kProviderError, "", ""},
-    {R(SANDBOX_UNREACHABLE), kProviderError, "E5001", kEndpointAdvice},
+    {R(SANDBOX_UNREACHABLE), kProviderError, "E5001", kEndpointAdvice, true},
     {R(READY_TIMEOUT), kTimeout, "",
      "Raise ready_timeout (ABX_OPENSANDBOX_READY_TIMEOUT, seconds): pulling a large image takes "
      "longer than starting it."},
@@ -63,11 +69,11 @@ constexpr EppErrorRow kTable[] = {
     {R(UNKNOWN_USER), kConfigError, "", ""},
     {R(QUOTA_EXCEEDED), kQuota, "", ""},
     {R(TOO_MANY_STREAMS), kQuota, "", ""},
-    {R(UPSTREAM_UNAVAILABLE), kProviderError, "E5001", kServerAdvice},
-    {R(UPSTREAM_TIMEOUT), kTimeout, "", kServerAdvice},
-    {R(UPSTREAM_UNAUTHENTICATED), kAuthenticationError, "E1001", kKeyAdvice},
-    {R(UPSTREAM_PERMISSION_DENIED), kAuthenticationError, "E1001", kKeyAdvice},
-    {R(UPSTREAM_PROTOCOL), kProviderError, "", kServerAdvice},
+    {R(UPSTREAM_UNAVAILABLE), kProviderError, "E5001", kServerAdvice, true},
+    {R(UPSTREAM_TIMEOUT), kTimeout, "", kServerAdvice, true},
+    {R(UPSTREAM_UNAUTHENTICATED), kAuthenticationError, "E1001", kKeyAdvice, true},
+    {R(UPSTREAM_PERMISSION_DENIED), kAuthenticationError, "E1001", kKeyAdvice, true},
+    {R(UPSTREAM_PROTOCOL), kProviderError, "", kServerAdvice, true},
     {R(UPSTREAM_FAILED), kProviderError, "", ""},
     {R(UPSTREAM_REJECTED), kProviderError, "", ""},
     {R(CONFLICT), kProviderError, "", ""},
@@ -89,6 +95,19 @@ bool IsMissingImage(const std::map<std::string, std::string>& metadata) {
   return code != metadata.end() && (code->second.find("IMAGE_NOT_FOUND") != std::string::npos ||
                                     code->second.find("IMAGE_PULL") != std::string::npos ||
                                     code->second.find("ImagePull") != std::string::npos);
+}
+
+absl::Status WithRemote(absl::Status status, absl::string_view what) {
+  status.SetPayload(kRemoteUrl, absl::Cord(what));
+  return status;
+}
+
+// What the reader can do, who has this bridge or only its address.
+std::string_view SuggestionOf(const absl::Status& status, const EppErrorRow& row) {
+  const auto remote = status.GetPayload(kRemoteUrl);
+  if (remote.has_value() && *remote == kUnreachable) return kBridgeAdvice;
+  const bool serves = !row.suggestion.empty() && !(remote.has_value() && row.of_own_bridge);
+  return serves ? row.suggestion : CatalogEntryOf(row.reason).advice;
 }
 
 std::string Lookup(const std::map<std::string, std::string>& metadata, const char* key) {
@@ -120,7 +139,7 @@ EppError ToEppError(const absl::Status& status) {
   const auto metadata = MetadataOf(status);
   error.code = row.code;
   error.sdk_code = row.sdk_code;
-  error.suggestion = row.suggestion.empty() ? CatalogEntryOf(reason).advice : row.suggestion;
+  error.suggestion = SuggestionOf(status, row);
   error.feature = Lookup(metadata, "feature");
   if (row.code == kUnsupported && error.feature.empty()) error.feature = "unknown";
   if (IsMissingImage(metadata)) {
@@ -138,6 +157,15 @@ EppError ToEppError(const absl::Status& status) {
     error.message += fmt::format(" (retry after {} s)", absl::ToDoubleSeconds(*delay));
   }
   return error;
+}
+
+absl::Status ByRemoteBridge(absl::Status status) {
+  return status.ok() ? status : WithRemote(std::move(status), kAnswered);
+}
+
+absl::Status RemoteBridgeUnreachable(std::string_view message) {
+  return WithRemote(MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE, message),
+                    kUnreachable);
 }
 
 absl::Status ProtocolError(int code, std::string_view message) {

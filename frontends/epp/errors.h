@@ -47,6 +47,8 @@ struct EppErrorRow {
   std::string_view sdk_code;
   // What the user of an SDK can do. Empty: the catalogue's advice serves.
   std::string_view suggestion;
+  // It is about settings of the plugin's own bridge, which one that runs elsewhere does not have.
+  bool of_own_bridge = false;
 };
 
 // One row a reason, in the order of errors.proto.
@@ -55,6 +57,11 @@ const EppErrorRow& EppErrorRowOf(ErrorReason reason);
 
 // `status` must not be OK.
 EppError ToEppError(const absl::Status& status);
+
+// The same failure, told by a bridge that runs elsewhere. OK stays OK.
+absl::Status ByRemoteBridge(absl::Status status);
+// That bridge itself could not be reached.
+absl::Status RemoteBridgeUnreachable(std::string_view message);
 
 // An error with a JSON-RPC code of its own.
 absl::Status ProtocolError(int code, std::string_view message);

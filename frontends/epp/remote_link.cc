@@ -43,6 +43,7 @@ class RemoteLink final : public BridgeLink {
 
   std::shared_ptr<grpc::Channel> channel() override { return channel_; }
   std::string name() const override { return name_; }
+  bool remote() const override { return true; }
   std::optional<std::string> authorization() const override {
     if (token_.empty()) return std::nullopt;
     return "Bearer " + token_;

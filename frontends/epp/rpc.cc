@@ -7,6 +7,7 @@
 #include "bridge/base/error.h"
 #include "bridge/service/status.h"
 #include "fmt/format.h"
+#include "frontends/epp/errors.h"
 
 namespace bridge::epp {
 
@@ -39,21 +40,27 @@ RpcContext::RpcContext(CallScope& scope, absl::Duration timeout) : scope_(scope)
   if (scope_.cancelled()) context_.TryCancel();
 }
 
+absl::Status RpcContext::Unreachable(const std::string& message) const {
+  if (scope_.remote_) return RemoteBridgeUnreachable(message);
+  return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE, message);
+}
+
 absl::Status RpcContext::ToStatus(const grpc::Status& status) const {
   if (status.ok()) return absl::OkStatus();
-  if (!status.error_details().empty()) return FromGrpcStatus(status);
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE,
-                     fmt::format("{} cannot be reached: {}", scope_.peer_, status.error_message()));
+  const bool detailed = !status.error_details().empty();
+  if (!detailed && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return Unreachable(
+        fmt::format("{} cannot be reached: {}", scope_.peer_, status.error_message()));
   }
   // The one word that gRPC's server has for a call that meets its end.
-  if (status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_ && !scope_.cancelled()) {
-    return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE,
-                     fmt::format("{}, or a proxy before it, ended the call without a reason; it "
-                                 "may be shutting down",
-                                 scope_.peer_));
+  if (!detailed && status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_ &&
+      !scope_.cancelled()) {
+    return Unreachable(fmt::format(
+        "{}, or a proxy before it, ended the call without a reason; it may be shutting down",
+        scope_.peer_));
   }
-  return FromGrpcStatus(status);
+  const absl::Status told = FromGrpcStatus(status);
+  return scope_.remote_ ? ByRemoteBridge(told) : told;
 }
 
 }  // namespace bridge::epp

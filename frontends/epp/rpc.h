@@ -62,9 +62,11 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  // Who the calls go to, and with which right. Before the first call.
-  void SetPeer(std::string name, std::optional<std::string> authorization) {
+  // Who the calls go to, whether that is another process, and with which right. Before the first
+  // call.
+  void SetPeer(std::string name, bool remote, std::optional<std::string> authorization) {
     peer_ = std::move(name);
+    remote_ = remote;
     authorization_ = std::move(authorization);
   }
 
@@ -82,6 +84,7 @@ class CallScope {
   EventLoop& loop_;
   grpc::CompletionQueue& queue_;
   std::string peer_ = "the bridge";
+  bool remote_ = false;
   std::optional<std::string> authorization_;
   CancelSource stop_;
   std::set<grpc::ClientContext*> contexts_;
@@ -104,6 +107,8 @@ class RpcContext {
   absl::Status ToStatus(const grpc::Status& status) const;
 
  private:
+  absl::Status Unreachable(const std::string& message) const;
+
   CallScope& scope_;
   grpc::ClientContext context_;
   bool cancelled_ = false;

@@ -180,7 +180,8 @@ absl::Status Session::Connect(Call& call) {
     ASSIGN_OR_RETURN(environment_.link, environment_.make_link(environment_.config));
     environment_.stubs = std::make_unique<Stubs>(environment_.link->channel());
   }
-  call.scope().SetPeer(environment_.link->name(), environment_.link->authorization());
+  call.scope().SetPeer(environment_.link->name(), environment_.link->remote(),
+                       environment_.link->authorization());
   return absl::OkStatus();
 }
 

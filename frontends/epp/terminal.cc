@@ -45,7 +45,8 @@ Task<absl::StatusOr<std::string>> StartShell(Call& call, std::string sandbox_id)
 // Also when the call was cancelled: with a scope of its own.
 Task<absl::Status> EndShell(Call& call, std::string sandbox_id, std::string process_id) {
   CallScope scope(call.environment().loop, call.scope().queue());
-  scope.SetPeer(call.environment().link->name(), call.environment().link->authorization());
+  const BridgeLink& link = *call.environment().link;
+  scope.SetPeer(link.name(), link.remote(), link.authorization());
   v1::DeleteProcessRequest request;
   request.set_sandbox_id(std::move(sandbox_id));
   request.set_process_id(std::move(process_id));

@@ -13,6 +13,7 @@ namespace bridge::epp {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // The codes to which the host gives a class of its own, and the sdk codes that it knows.
 const std::set<int> kHostCodes = {-32000, -32001, -32002, -32003, -32004, -32005, -32006};
@@ -74,6 +75,20 @@ TEST(ToEppError, AlwaysHasAMessageAndASuggestion) {
     EXPECT_EQ(error.message, "what happened");
     EXPECT_FALSE(error.suggestion.empty()) << ReasonName(row.reason);
   }
+}
+
+// A bridge elsewhere has an upstream, a key and a way to sandboxes of its own.
+TEST(ToEppError, NamesNoSettingThatARemoteBridgeDoesNotHave) {
+  for (const EppErrorRow& row : EppErrorTable()) {
+    const EppError error = ToEppError(ByRemoteBridge(MakeError(row.reason, "what happened")));
+    for (const char* setting : {"base_url", "api_key", "API_KEY", "use_server_proxy"}) {
+      const bool bridges = row.reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAUTHENTICATED;
+      if (bridges && setting == std::string("api_key")) continue;  // its flag --api_key_file
+      EXPECT_THAT(error.suggestion, Not(HasSubstr(setting))) << ReasonName(row.reason);
+    }
+    EXPECT_FALSE(error.suggestion.empty());
+  }
+  EXPECT_TRUE(ByRemoteBridge(absl::OkStatus()).ok());
 }
 
 TEST(ToEppError, CallsAMissingImageAMissingTemplate) {

@@ -18,7 +18,9 @@
 namespace bridge::epp {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr absl::Duration kSoon = absl::Seconds(5);
 
@@ -377,6 +379,9 @@ TEST(Session, SaysWhenARemoteBridgeCannotBeReached) {
   EXPECT_EQ(error["code"], kProviderError);
   EXPECT_EQ(error["data"]["sdk_code"], "E5001");
   EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("127.0.0.1:1"));
+  EXPECT_THAT(
+      error["data"]["suggestion"].get<std::string>(),
+      AllOf(HasSubstr("bridge_address"), HasSubstr("https://"), Not(HasSubstr("base_url"))));
 }
 
 TEST(Methods, AreAsManyAsPromised) {
