@@ -86,12 +86,7 @@ Task<absl::StatusOr<int>> RunInNew(SandboxHandle sandbox, std::string id, std::s
                       "the new session ended before it could be used");
 }
 
-}  // namespace
-
-Task<absl::StatusOr<IsolationInfo>> IsolationClient::Get(CallContext context,
-                                                         SandboxTarget target) {
-  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox,
-                      co_await FindSandbox(client_, background_, std::move(context), target));
+Task<absl::StatusOr<IsolationInfo>> AskIsolation(SandboxHandle sandbox) {
   CO_ASSIGN_OR_RETURN(HttpResponse response,
                       co_await Ask(sandbox, "GET", "/v1/isolated/capabilities", "", kSmallLimit));
   if (response.status == 200) co_return ParseIsolation(response.body);
@@ -102,12 +97,32 @@ Task<absl::StatusOr<IsolationInfo>> IsolationClient::Get(CallContext context,
   co_return info;
 }
 
+// That the daemon cannot comes before what is wrong with a request. Only one that is to be refused
+// is worth the question.
+Task<absl::Status> RefusalOf(SandboxHandle sandbox, absl::Status why) {
+  CO_ASSIGN_OR_RETURN(IsolationInfo info, co_await AskIsolation(sandbox));
+  if (info.available) co_return why;
+  co_return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
+                      "this sandbox's daemon cannot isolate sessions here",
+                      {.metadata = {{"feature", "isolation"}}});
+}
+
+}  // namespace
+
+Task<absl::StatusOr<IsolationInfo>> IsolationClient::Get(CallContext context,
+                                                         SandboxTarget target) {
+  CO_ASSIGN_OR_RETURN(SandboxHandle sandbox,
+                      co_await FindSandbox(client_, background_, std::move(context), target));
+  co_return co_await AskIsolation(sandbox);
+}
+
 // The daemon would make a missing workspace, and says of a missing bind only that it does not like
 // it.
 Task<absl::Status> IsolationClient::CheckPlaces(SandboxHandle sandbox,
                                                 const IsolatedSessionSpec& spec) {
   std::vector<std::string> places = {spec.workspace_source};
-  std::vector<std::string> fields = {"workspace_source_path"};
+  std::vector<std::string> fields = {
+      spec.workspace_source == spec.workspace_path ? "workspace_path" : "workspace_source_path"};
   for (size_t i = 0; i < spec.extra_writable.size(); ++i) {
     places.push_back(spec.extra_writable[i]);
     fields.push_back("extra_writable[" + std::to_string(i) + "]");
@@ -170,7 +185,8 @@ Task<absl::StatusOr<IsolatedSession>> IsolationClient::Open(CallContext context,
                                                             IsolatedSessionSpec spec) {
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox,
                       co_await FindSandbox(client_, background_, std::move(context), target));
-  CO_RETURN_IF_ERROR(co_await CheckPlaces(sandbox, spec));
+  const absl::Status places = co_await CheckPlaces(sandbox, spec);
+  if (!places.ok()) co_return co_await RefusalOf(sandbox, places);
   CO_RETURN_IF_ERROR(co_await FillGroup(sandbox, &spec));
   CO_ASSIGN_OR_RETURN(IsolatedSession session, co_await Post(sandbox, OpenSessionJson(spec)));
   NewSession guard{sandbox, session.id};

@@ -196,6 +196,14 @@ TEST_F(IsolationClientTest, MissingPlacesAreNamed) {
   const auto session = Open(spec);
   EXPECT_EQ(ReasonOf(session.status()), R::ERROR_REASON_PATH_NOT_FOUND);
   EXPECT_EQ(MetadataOf(session.status())["path_field"], "binds[0].source");
+  // The field that was given.
+  const std::string none = workspace_ + "/none";
+  const absl::Status path = Open({.workspace_path = none, .workspace_source = none}).status();
+  EXPECT_EQ(MetadataOf(path)["path_field"], "workspace_path") << path;
+  spec = Spec();
+  spec.workspace_source = none;
+  const absl::Status source = Open(spec).status();
+  EXPECT_EQ(MetadataOf(source)["path_field"], "workspace_source_path") << source;
   EXPECT_TRUE(daemon_.opened().empty());
 }
 
@@ -237,6 +245,9 @@ TEST_F(IsolationClientTest, UnavailableIsAnAnswerAndARefusal) {
   const auto session = Open(Spec());
   EXPECT_EQ(ReasonOf(session.status()), R::ERROR_REASON_UNSUPPORTED_FEATURE);
   EXPECT_EQ(MetadataOf(session.status())["feature"], "isolation");
+  IsolatedSessionSpec missing = Spec();
+  missing.binds.push_back({workspace_ + "/none", "/x", false});
+  EXPECT_EQ(ReasonOf(Open(missing).status()), R::ERROR_REASON_UNSUPPORTED_FEATURE);
 }
 
 TEST(IsolationOnOtherDaemons, IsRefused) {
@@ -258,6 +269,8 @@ TEST(IsolationOnOtherDaemons, IsRefused) {
   };
   const IsolatedSessionSpec spec{.workspace_path = "/tmp", .workspace_source = "/tmp"};
   unsupported(RunTask(loop, [&] { return client.Open({}, box, spec); }).status());
+  const IsolatedSessionSpec none{.workspace_path = "/no such", .workspace_source = "/no such"};
+  unsupported(RunTask(loop, [&] { return client.Open({}, box, none); }).status());
   unsupported(RunTask(loop, [&] { return client.List({}, box, ""); }).status());
   unsupported(
       RunTask(loop, [&] { return client.Run({}, box, "x", RunSpec{.script = "true"}); }).status());
