@@ -195,12 +195,29 @@ async def test_attachments(client: BridgeClient, box: str) -> None:
         await held.write_eof()
         kinds = [event.WhichOneof("event") async for event in held]
     assert kinds == ["output", "exited", "drained"]
-    with pytest.raises(BridgeError):
-        await held.write(b"x")
+    assert (await failure(held.write(b"x"))).reason == "PROCESS_NOT_FOUND"
     await held.close()
     assert (await client.processes.get(box, started.process_id)).outcome.exit_code == 3
     assert await client.processes.delete(box, started.process_id)
     assert not await client.processes.delete(box, started.process_id)
+
+async def test_who_lost_the_process_is_not_told_that_it_ended(
+    client: BridgeClient, box: str
+) -> None:
+    started = await client.processes.start(box, "cat")
+    first = await client.processes.attach(box, started.process_id, offset=0)
+    second = await client.processes.attach(box, started.process_id, takeover=True)
+    assert [event.WhichOneof("event") async for event in first] == ["displaced"]
+    sends = (first.write(b"x"), first.write_eof(), first.resize(1, 2), first.signal("TERM"))
+    for send in sends:
+        assert (await failure(send)).reason == "ALREADY_ATTACHED"
+    await first.close()
+    assert (await failure(first.write(b"x"))).reason == "ALREADY_ATTACHED"
+    await second.close()
+    assert (await failure(second.write(b"x"))).reason == "CANCELLED"
+    info = await client.processes.get(box, started.process_id)
+    assert info.state == v1.ProcessInfo.STATE_RUNNING
+
 
 
 async def test_refused_attachments_tell_the_reason(

@@ -267,6 +267,22 @@ async def test_a_cut_attachment_is_no_exit(
 ) -> None:
     processes: Any = handle.processes
     name = await processes.create(command="echo ready; cat")
+async def test_a_displaced_holder_gets_the_same_error_everywhere(
+    handle: SandboxBridgeHandle,
+) -> None:
+    name = await handle.processes.create(command="cat")
+    first = await handle.processes.attach(name)
+    second = await handle.processes.attach(name, takeover=True)
+    with pytest.raises(_expected("ALREADY_ATTACHED")):
+        await anext(aiter(first.output()))
+    with pytest.raises(_expected("ALREADY_ATTACHED")):
+        await first.write(b"x")
+    await first.close()
+    await second.close()
+    with pytest.raises(_expected("CANCELLED")):
+        await second.write(b"x")
+
+
     held = await processes.attach(name)
     output = held.output()
     assert await anext(output) == (0, b"ready\n")

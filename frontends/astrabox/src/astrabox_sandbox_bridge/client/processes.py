@@ -27,6 +27,12 @@ _STDIN_WINDOW_BYTES = 1024 * 1024
 # Output received and not yet asked for; the network waits beyond it, and with it the process.
 _OUTPUT_BACKLOG_BYTES = 4 * 1024 * 1024
 
+# What an event says of everything that is sent afterwards.
+_ENDS = {
+    "displaced": ("ALREADY_ATTACHED", "another client took the process over"),
+    "exited": ("PROCESS_NOT_FOUND", "the process has ended"),
+}
+
 
 class Processes:
     def __init__(self, connection: Connection) -> None:
@@ -174,7 +180,9 @@ class Attachment:
         self.attached = v1.ProcessEvent.Attached()
         self._events: deque[v1.ProcessEvent] = deque()
         self._backlog = 0
-        self._failure: BaseException | None = None
+        self._failure: BridgeError | None = None
+        # Why this holds nothing any more, where that is known: a reason and words.
+        self._end: tuple[str, str] | None = None
         self._ended = False
         self._sent = 0
         self._taken = 0
@@ -209,7 +217,7 @@ class Attachment:
 
     async def _receive(self) -> None:
         """Takes events from the network: acknowledgements at once, the rest into the backlog."""
-        failure: BaseException | None = None
+        failure: BridgeError | None = None
         try:
             while (event := await self._read()) is not None:
                 async with self._changed:
@@ -217,6 +225,7 @@ class Attachment:
                     if kind == "stdin_ack":
                         self._taken = max(self._taken, event.stdin_ack.offset)
                     elif kind != "keepalive":
+                        self._end = _ENDS.get(kind or "", self._end)
                         self._events.append(event)
                         self._backlog += len(event.output.data)
                     self._changed.notify_all()
@@ -248,7 +257,8 @@ class Attachment:
 
     async def write(self, data: bytes) -> None:
         """Sends input. Returns when it is on its way, at most 1 MiB ahead of the process.
-        Raises BridgeError when the attachment has ended."""
+        Raises BridgeError when the attachment has ended: ALREADY_ATTACHED when another client
+        took the process over, PROCESS_NOT_FOUND when it ended, CANCELLED after close()."""
         async with self._sending:
             view = memoryview(data)
             for start in range(0, len(view), _STDIN_CHUNK_BYTES):
@@ -287,18 +297,26 @@ class Attachment:
 
     async def _send(self, request: v1.AttachProcessRequest) -> None:
         if self._ended:
-            raise self._failure or BridgeError("PROCESS_NOT_FOUND", "the attachment has ended")
+            raise self._over()
         try:
             await self._call.write(request)
         except (asyncio.InvalidStateError, grpc.aio.UsageError) as error:
-            raise self._failure or BridgeError(
-                BRIDGE_UNREACHABLE, "the attachment has ended"
-            ) from error
+            raise self._over() from error
         except grpc.aio.AioRpcError as error:
+            if self._end is not None:
+                raise self._over() from error
             raise await self._status.failure(error) from error
+
+    def _over(self) -> BridgeError:
+        """Why nothing can be sent any more."""
+        if self._end is not None:
+            return BridgeError(*self._end)
+        return self._failure or BridgeError(BRIDGE_UNREACHABLE, "the attachment has ended")
 
     async def close(self) -> None:
         """Detaches; the process runs on. May be called twice."""
+        if self._end is None:
+            self._end = ("CANCELLED", "the attachment was closed here; attach again")
         self._call.cancel()
         if self._reader is not None:
             self._reader.cancel()
