@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ import pytest_asyncio
 from astrabox_sandbox_bridge.client import (
     BRIDGE_UNREACHABLE,
     BridgeClient,
-    BridgeError,
     Options,
     collect,
     command,
@@ -201,6 +200,7 @@ async def test_attachments(client: BridgeClient, box: str) -> None:
     assert await client.processes.delete(box, started.process_id)
     assert not await client.processes.delete(box, started.process_id)
 
+
 async def test_who_lost_the_process_is_not_told_that_it_ended(
     client: BridgeClient, box: str
 ) -> None:
@@ -217,7 +217,6 @@ async def test_who_lost_the_process_is_not_told_that_it_ended(
     assert (await failure(second.write(b"x"))).reason == "CANCELLED"
     info = await client.processes.get(box, started.process_id)
     assert info.state == v1.ProcessInfo.STATE_RUNNING
-
 
 
 async def test_refused_attachments_tell_the_reason(
@@ -272,3 +271,34 @@ async def test_times_keep_their_instant() -> None:
     assert (duration(1.5).seconds, duration(1.5).nanos) == (1, 500_000_000)
     assert duration(timedelta(milliseconds=20)).nanos == 20_000_000
     assert duration(0).ByteSize() == 0
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf"), 1e300])
+async def test_what_is_no_length_of_time_is_named(
+    bridge: FakeBridge, client: BridgeClient, seconds: float
+) -> None:
+    async def attempt(call: Callable[[], Any]) -> None:
+        await call()
+
+    spec = v1.SandboxSpec(image="i")
+    calls: dict[str, list[Callable[[], Any]]] = {
+        "timeout": [
+            lambda: command("true", timeout=seconds),
+            lambda: client.isolation.run("s", "i", "true", timeout=seconds),
+            lambda: client.bridge.capabilities(timeout=seconds),
+        ],
+        "ready_timeout": [lambda: client.sandboxes.create(spec, ready_timeout=seconds)],
+        "wait_for_proof": [lambda: client.sandboxes.delete("s", wait_for_proof=seconds)],
+        "ttl": [lambda: client.sandboxes.set_expiration("s", ttl=seconds)],
+        "wait": [
+            lambda: client.sandboxes.pause("s", wait=seconds),
+            lambda: client.sandboxes.resume("s", wait=seconds),
+            lambda: client.sandboxes.create_snapshot("s", "n", wait=seconds),
+        ],
+    }
+    before = len(bridge.calls)
+    for name, several in calls.items():
+        for call in several:
+            error = await failure(attempt(call))
+            assert (error.reason, error.field) == ("INVALID_ARGUMENT", name)
+    assert len(bridge.calls) == before

@@ -84,6 +84,8 @@ async def test_a_stream_tells_when_it_is_awaited(handle: SandboxBridgeHandle) ->
 async def test_text_that_is_none_is_rejected(handle: SandboxBridgeHandle) -> None:
     with pytest.raises(sandbox_data.SandboxPathRejected):
         await handle.files.read_bytes("/lone surrogate \udcff")
+    with pytest.raises(sandbox_data.SandboxPathRejected, match="the request is not text"):
+        await handle.commands.run("echo lone surrogate \udcff")
 
 
 async def test_writes_are_atomic_and_carry_their_rights(
@@ -132,6 +134,9 @@ async def test_commands_say_root_empty_stdin_and_a_deadline(
     assert not second.HasField("timeout")
     with pytest.raises(TimeoutError):
         await handle.commands.run("true", timeout=0)
+    for endless in (float("nan"), float("inf")):
+        with pytest.raises(_expected("INVALID_ARGUMENT"), match="timeout"):
+            await handle.commands.run("true", timeout=endless)
 
 
 def _script(monkeypatch: pytest.MonkeyPatch, *events: v1.ExecEvent, hang: bool = False) -> None:
@@ -262,11 +267,6 @@ async def test_an_attachment_tells_the_exit_code(handle: SandboxBridgeHandle) ->
     await held.close()
 
 
-async def test_a_cut_attachment_is_no_exit(
-    bridge: FakeBridge, handle: SandboxBridgeHandle, upstream: Upstream
-) -> None:
-    processes: Any = handle.processes
-    name = await processes.create(command="echo ready; cat")
 async def test_a_displaced_holder_gets_the_same_error_everywhere(
     handle: SandboxBridgeHandle,
 ) -> None:
@@ -283,6 +283,11 @@ async def test_a_displaced_holder_gets_the_same_error_everywhere(
         await second.write(b"x")
 
 
+async def test_a_cut_attachment_is_no_exit(
+    bridge: FakeBridge, handle: SandboxBridgeHandle, upstream: Upstream
+) -> None:
+    processes: Any = handle.processes
+    name = await processes.create(command="echo ready; cat")
     held = await processes.attach(name)
     output = held.output()
     assert await anext(output) == (0, b"ready\n")

@@ -48,7 +48,9 @@ class Box:
         except (SettingError, ConfigurationError) as error:
             raise names.error(Plane.UNREACHABLE, str(error)) from None
         except UnicodeEncodeError:
-            raise names.error(Plane.REJECTED, "the path is not text", path=path) from None
+            what = "the request" if path is None else "the path"
+            message = f"{what} is not text: it holds half a surrogate pair, which is no UTF-8"
+            raise names.error(Plane.REJECTED, message, path=path) from None
 
     def failure(self, error: BridgeError, operation: str, path: str | None = None) -> Exception:
         secrets = self.settings.secrets()

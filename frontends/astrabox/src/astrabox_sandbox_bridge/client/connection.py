@@ -21,6 +21,7 @@ import grpc
 import grpc.aio
 
 from .errors import BRIDGE_UNREACHABLE, BridgeError, from_rpc_error
+from .times import length
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -232,6 +233,7 @@ class Connection:
     @contextlib.asynccontextmanager
     async def deadline(self, seconds: float) -> AsyncIterator[Callable[[], float]]:
         """A deadline for several steps; yields what answers the seconds that are left."""
+        seconds = length(seconds, "timeout")
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         try:

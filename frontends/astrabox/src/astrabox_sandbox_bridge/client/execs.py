@@ -61,7 +61,7 @@ def command(
     else:
         spec.argv.args.extend(argv or ())
     if timeout is not None:
-        spec.timeout.CopyFrom(duration(timeout))
+        spec.timeout.CopyFrom(duration(timeout, "timeout"))
     return spec
 
 

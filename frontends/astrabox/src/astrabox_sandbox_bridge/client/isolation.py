@@ -83,7 +83,7 @@ class Isolation:
             session_id=session_id,
             script=script,
             env=[v1.EnvVar(name=name, value=value) for name, value in (env or {}).items()],
-            timeout=None if timeout is None else duration(timeout),
+            timeout=None if timeout is None else duration(timeout, "timeout"),
         )
         return self._connection.stream(
             self._stub.RunInIsolatedSession,

@@ -55,7 +55,7 @@ class Sandboxes:
         """With a `request_id` the call is repeated when the connection breaks; it makes one sandbox
         all the same."""
         request = v1.CreateSandboxRequest(
-            spec=spec, request_id=request_id, ready_timeout=duration(ready_timeout)
+            spec=spec, request_id=request_id, ready_timeout=duration(ready_timeout, "ready_timeout")
         )
         return await self._connection.unary(
             self._stub.CreateSandbox,
@@ -120,7 +120,7 @@ class Sandboxes:
         request = v1.DeleteSandboxRequest(
             sandbox_id=sandbox_id,
             expected_incarnation=incarnation,
-            wait_for_proof=duration(wait_for_proof),
+            wait_for_proof=duration(wait_for_proof, "wait_for_proof"),
         )
         return await self._connection.unary(
             self._stub.DeleteSandbox, request, timeout=wait_for_proof + _MARGIN, repeatable=True
@@ -149,14 +149,14 @@ class Sandboxes:
         if ttl is None:
             request.never = True
         else:
-            request.ttl.CopyFrom(duration(ttl))
+            request.ttl.CopyFrom(duration(ttl, "ttl"))
         return await self._connection.unary(self._stub.SetExpiration, request, repeatable=True)
 
     async def pause(
         self, sandbox_id: str, *, wait: float = 30.0, incarnation: str = ""
     ) -> v1.PauseSandboxResponse:
         request = v1.PauseSandboxRequest(
-            sandbox_id=sandbox_id, expected_incarnation=incarnation, wait=duration(wait)
+            sandbox_id=sandbox_id, expected_incarnation=incarnation, wait=duration(wait, "wait")
         )
         return await self._connection.unary(
             self._stub.PauseSandbox, request, timeout=wait + _MARGIN, repeatable=True
@@ -166,7 +166,7 @@ class Sandboxes:
         self, sandbox_id: str, *, wait: float = 60.0, incarnation: str = ""
     ) -> v1.ResumeSandboxResponse:
         request = v1.ResumeSandboxRequest(
-            sandbox_id=sandbox_id, expected_incarnation=incarnation, wait=duration(wait)
+            sandbox_id=sandbox_id, expected_incarnation=incarnation, wait=duration(wait, "wait")
         )
         return await self._connection.unary(
             self._stub.ResumeSandbox, request, timeout=wait + _MARGIN, repeatable=True
@@ -274,7 +274,7 @@ class Sandboxes:
             sandbox_id=sandbox_id,
             expected_incarnation=incarnation,
             name=name,
-            wait=duration(wait),
+            wait=duration(wait, "wait"),
         )
         return await self._connection.unary(
             self._stub.CreateSnapshot, request, timeout=wait + _MARGIN

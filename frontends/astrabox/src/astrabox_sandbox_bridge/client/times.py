@@ -8,11 +8,27 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from .errors import BridgeError
 
-def duration(seconds: float | timedelta) -> Duration:
-    """Rounded to the nanosecond."""
+# What a Duration can hold: some 10,000 years.
+_MAX_SECONDS = 315_576_000_000
+
+
+def length(seconds: float | timedelta, name: str) -> float:
+    """A length of time in seconds. `name` is the argument's, for the INVALID_ARGUMENT of what is
+    none: NaN, infinity, ages."""
     if isinstance(seconds, timedelta):
         seconds = seconds.total_seconds()
+    if not -_MAX_SECONDS <= seconds <= _MAX_SECONDS:
+        raise BridgeError(
+            "INVALID_ARGUMENT", f"{name}: {seconds} s is no length of time", field=name
+        )
+    return seconds
+
+
+def duration(seconds: float | timedelta, name: str = "seconds") -> Duration:
+    """Rounded to the nanosecond. Raises as length()."""
+    seconds = length(seconds, name)
     whole = int(seconds)
     return Duration(seconds=whole, nanos=round((seconds - whole) * 1e9))
 

@@ -150,7 +150,7 @@ class Creation(ProviderBase):
             entrypoint=spec.entrypoint or self.settings.entrypoint,
             env=[v1.EnvVar(name=name, value=value) for name, value in spec.env.items()],
             metadata=labels.project(metadata),
-            ttl=duration(self.settings.seconds("LEASE_SECONDS")),
+            ttl=duration(self.settings.seconds("LEASE_SECONDS"), "ttl"),
             resource_limits=spec.resource_limits,
             resource_requests=spec.resource_requests,
             network_policy=network.policy_of(spec.network_policy, self.settings.denied_addresses),
