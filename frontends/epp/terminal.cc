@@ -100,23 +100,28 @@ Task<std::optional<ExitReport>> Relay(Terminal::Stream& stream, Call& call,
   co_return report;
 }
 
-Terminal* FindTerminal(Call& call, const std::string& process_id) {
+// Null also where the sandbox that is named does not have it.
+absl::StatusOr<Terminal*> FindTerminal(Call& call, const std::string& process_id) {
   const auto& terminals = call.environment().terminals;
   const auto it = terminals.find(process_id);
-  return it == terminals.end() ? nullptr : it->second;
+  if (it == terminals.end()) return nullptr;
+  const std::string& owner = it->second->sandbox_id();
+  ASSIGN_OR_RETURN(const std::string sandbox_id, call.params().Text("sandbox_id", owner));
+  return sandbox_id == owner ? it->second : nullptr;
 }
 
 absl::StatusOr<Terminal*> TerminalOf(Call& call) {
   ASSIGN_OR_RETURN(const std::string process_id, call.params().NonEmptyText("process_id"));
-  Terminal* terminal = FindTerminal(call, process_id);
+  ASSIGN_OR_RETURN(Terminal* const terminal, FindTerminal(call, process_id));
   if (terminal != nullptr) return terminal;
   return MakeError(ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND,
                    fmt::format("no terminal {:.128} is open", process_id));
 }
 
 // Runs the attached terminal to its end.
-Task<ExitReport> RunTerminal(Terminal::Stream& stream, Call& call, const std::string& process_id) {
-  Terminal terminal(stream);
+Task<ExitReport> RunTerminal(Terminal::Stream& stream, Call& call, const std::string& sandbox_id,
+                             const std::string& process_id) {
+  Terminal terminal(stream, sandbox_id);
   call.environment().terminals[process_id] = &terminal;
   bool writing = true;
   Waiter written;
@@ -207,7 +212,7 @@ Task<void> OpenTerminal(Call& call) {
     co_return;
   }
   call.Result({{"process_id", *process_id}});
-  const ExitReport report = co_await RunTerminal(stream, call, *process_id);
+  const ExitReport report = co_await RunTerminal(stream, call, *sandbox_id, *process_id);
   // Whatever ended the conversation with it: nothing stays behind.
   (void)co_await EndShell(call, *sandbox_id, *process_id);
   Json params = {
@@ -242,8 +247,10 @@ Task<absl::StatusOr<Json>> ResizeTerminal(Call& call) {
 Task<absl::StatusOr<Json>> CloseTerminal(Call& call) {
   const absl::StatusOr<std::string> process_id = call.params().NonEmptyText("process_id");
   if (!process_id.ok()) co_return process_id.status();
-  if (Terminal* terminal = FindTerminal(call, *process_id); terminal != nullptr) {
-    terminal->Close();
+  const absl::StatusOr<Terminal*> terminal = FindTerminal(call, *process_id);
+  if (!terminal.ok()) co_return terminal.status();
+  if (*terminal != nullptr) {
+    (*terminal)->Close();
     co_return Json::object();
   }
   // Closed already, or opened by another plugin process.

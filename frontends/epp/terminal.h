@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "bridge/net/task.h"
@@ -30,7 +31,11 @@ class Terminal {
   static constexpr size_t kChunkBytes = 64 * 1024;
 
   using Stream = BidiStream<v1::AttachProcessRequest, v1::ProcessEvent>;
-  explicit Terminal(Stream& stream) : stream_(stream) {}
+  // `sandbox_id`: whose shell it is.
+  Terminal(Stream& stream, std::string sandbox_id)
+      : stream_(stream), sandbox_id_(std::move(sandbox_id)) {}
+
+  const std::string& sandbox_id() const { return sandbox_id_; }
 
   // False: there is no room.
   bool Queue(std::string_view input);
@@ -45,6 +50,7 @@ class Terminal {
 
  private:
   Stream& stream_;
+  const std::string sandbox_id_;
   std::deque<v1::AttachProcessRequest> queue_;
   size_t queued_bytes_ = 0;
   int64_t offset_ = 0;

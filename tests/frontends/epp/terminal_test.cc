@@ -137,6 +137,23 @@ TEST_F(Terminals, CloseEndsTheShell) {
   host_.Result("pty.close", {{"sandbox_id", "sb"}, {"process_id", "proc-999999"}});
 }
 
+// The id of a terminal of another sandbox is one that nobody knows.
+TEST_F(Terminals, AreThoseOfTheSandboxThatIsNamed) {
+  const std::string id = Open();
+  const Json other = {{"sandbox_id", "no-such-sandbox"},
+                      {"process_id", id},
+                      {"data_b64", Encoded("exit 3")},
+                      {"cols", 7},
+                      {"rows", 3}};
+  for (const char* method : {"pty.write", "pty.resize"}) {
+    EXPECT_EQ(host_.Error(method, other)["code"], kNotFound) << method;
+  }
+  host_.Result("pty.close", other);
+  size_t position = 0;
+  WriteTo(id, "still there");
+  EXPECT_EQ(NextOutput(&position), "still there");
+}
+
 TEST_F(Terminals, TheEndOfTheConversationEndsShells) {
   const std::string id = Open();
   host_.Result("shutdown", Json::object());
