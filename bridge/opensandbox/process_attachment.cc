@@ -25,6 +25,10 @@ constexpr int kHandoverTries = 5;
 constexpr absl::Duration kHandoverPause = absl::Milliseconds(50);
 constexpr absl::Duration kGoodbye = absl::Seconds(2);
 constexpr uint16_t kNormal = 1000;
+// A mark is written at once: its rest does not take long.
+constexpr absl::Duration kMarkPatience = absl::Milliseconds(50);
+constexpr absl::Duration kMaxMarkPatience = absl::Seconds(5);
+constexpr size_t kMaxKept = 1 << 20;  // behind what may be the beginning of a mark
 constexpr char kEndOfInput = '\x04';  // Ctrl-D on a terminal
 
 absl::Status Unreachable(std::string_view why) {
@@ -43,8 +47,7 @@ ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std:
     : sandbox_(std::move(sandbox)),
       key_(std::move(key)),
       folder_(std::move(folder)),
-      out_(key_.nonce),
-      err_(key_.nonce),
+      scanner_(key_.nonce, key_.terminal),
       numbering_(key_.terminal) {}
 
 // An orderly close lets the daemon know at once that nobody holds the process any more.
@@ -87,8 +90,8 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   if (!state.running && started) {
     // Even the wrapper is gone, and attaching would run everything again.
     if (!options.restart_if_exited) {
-      end_offset_ = options.offset.value_or(numbering_.ToApi(state.output_offset));
-      events_.push_back(Attached{end_offset_, false, false, !key_.terminal});
+      next_ = options.offset.value_or(numbering_.ToApi(state.output_offset));
+      events_.push_back(Attached{next_, false, false, !key_.terminal});
       Conclude(Lost{"the process was killed together with what watched it", false});
       co_return absl::OkStatus();
     }
@@ -114,7 +117,7 @@ Task<absl::Status> ProcessAttachment::Connect(const AttachOptions& options, int6
   for (int attempt = 0; attempt < kHandoverTries; ++attempt) {
     socket_ = std::make_unique<WebSocket>(sandbox_.client.http());
     status = co_await socket_->Connect(url, like.headers);
-    if (status.ok()) co_return co_await AwaitConnected(since);
+    if (status.ok()) co_return co_await AwaitConnected();
     status = co_await Refused(std::move(status));
     if (ReasonOf(status) != ErrorReason::ERROR_REASON_ALREADY_ATTACHED) break;
     const bool slept = co_await sandbox_.loop().Sleep(kHandoverPause);
@@ -135,8 +138,7 @@ Task<absl::Status> ProcessAttachment::Refused(absl::Status failure) {
 }
 
 // Replay, then "connected". What the replay tells comes out behind Attached.
-Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
-  next_ = since;
+Task<absl::Status> ProcessAttachment::AwaitConnected() {
   WebSocketMessage message;
   bool connected = false;
   while (!connected) {
@@ -157,10 +159,14 @@ Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
       CO_RETURN_IF_ERROR(TakeFrame(std::move(frame)));
     }
   }
-  const int64_t wanted = wanted_.value_or(ApiEnd());
-  if (wanted > ApiEnd()) co_return InvalidField("attach.offset", "lies ahead of the output");
-  DropBefore(wanted);
-  end_offset_ = std::max(end_offset_, wanted);
+  const int64_t wanted = wanted_.value_or(next_);
+  if (wanted > next_ + static_cast<int64_t>(scanner_.kept_bytes())) {
+    co_return InvalidField("attach.offset", "lies ahead of the output");
+  }
+  if (!wanted_) {  // what was replayed only to be looked at for marks
+    std::erase_if(events_, [](const auto& e) { return std::holds_alternative<ProcessOutput>(e); });
+  }
+  wanted_ = wanted;
   const bool ended = Ended();
   if (ended && restart_wanted_) {
     CO_RETURN_IF_ERROR(co_await Restart());
@@ -176,8 +182,8 @@ Task<absl::Status> ProcessAttachment::AwaitConnected(int64_t since) {
 absl::Status ProcessAttachment::TakeReplay(PtyFrame frame) {
   if (numbering_.ended()) numbering_.Begin(numbering_.marks() - 1);
   if (frame.offset == 0) numbering_.Begin(0);
-  ProcessMarkScanner scanner(key_.nonce);
-  for (const ProcessMarkScanner::Piece& piece : scanner.Feed(frame.data, frame.offset)) {
+  ProcessMarkScanner scanner(key_.nonce, key_.terminal);
+  for (const ProcessMarkScanner::Piece& piece : scanner.Feed(std::nullopt, frame.data)) {
     if (!piece.mark) continue;
     numbering_.Begin(piece.mark->number);
     break;
@@ -188,30 +194,9 @@ absl::Status ProcessAttachment::TakeReplay(PtyFrame frame) {
                      "output before the first byte still held was asked for",
                      {.metadata = {{"first_available", std::to_string(first)}}});
   }
-  next_ = frame.offset;
+  next_ = first;
   TakeOutput(std::nullopt, frame.data);
   return absl::OkStatus();
-}
-
-// What was replayed only to be looked at for marks.
-void ProcessAttachment::DropBefore(int64_t wanted) {
-  std::deque<ProcessEvent> kept;
-  for (ProcessEvent& event : events_) {
-    auto* output = std::get_if<ProcessOutput>(&event);
-    if (output != nullptr && output->offset < wanted) {
-      const auto drop = static_cast<size_t>(wanted - output->offset);
-      if (output->data.size() <= drop) continue;
-      output->data.erase(0, drop);
-      output->offset = wanted;
-    }
-    kept.push_back(std::move(event));
-  }
-  events_.swap(kept);
-}
-
-// One past the last output byte that has come, in the API's numbers.
-int64_t ProcessAttachment::ApiEnd() const {
-  return numbering_.ToApi(next_ - static_cast<int64_t>(out_.kept_bytes()));
 }
 
 Task<absl::Status> ProcessAttachment::Restart() {
@@ -227,13 +212,20 @@ Task<absl::Status> ProcessAttachment::Restart() {
 
 Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
   while (events_.empty()) {
+    if (scanner_.kept_bytes() > kMaxKept) {
+      co_await Decide();
+      if (scanner_.undecided()) co_return Unreachable("the mark of an end did not come whole");
+      continue;
+    }
     WebSocketMessage message;
     bool more = false;
     // Output may follow the news of the wrapper's end; then the daemon closes, or ought to.
-    const absl::Duration patience = wrapper_end_ ? kGoodbye : absl::InfiniteDuration();
-    (void)co_await RunWithin(sandbox_.loop(), patience, [this, &more, &message]() -> Task<void> {
-      more = co_await socket_->Read(&message);
-    });
+    const absl::Duration patience =
+        wrapper_end_ ? kGoodbye
+                     : std::max(decide_at_ - sandbox_.loop().Now(), absl::ZeroDuration());
+    const bool in_time = co_await RunWithin(
+        sandbox_.loop(), patience,
+        [this, &more, &message]() -> Task<void> { more = co_await socket_->Read(&message); });
     if (more) {
       CO_ASSIGN_OR_RETURN(PtyFrame frame, ParsePtyFrame(std::move(message)));
       CO_RETURN_IF_ERROR(TakeFrame(std::move(frame)));
@@ -241,7 +233,11 @@ Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
     }
     const bool cancelled = co_await Cancelled();
     if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
-    CO_RETURN_IF_ERROR(TakeEnd());
+    if (in_time || wrapper_end_) {
+      CO_RETURN_IF_ERROR(TakeEnd());
+    } else {
+      co_await Decide();
+    }
   }
   ProcessEvent event = std::move(events_.front());
   events_.pop_front();
@@ -278,22 +274,44 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
 }
 
 void ProcessAttachment::TakeOutput(std::optional<StreamId> stream, std::string_view bytes) {
-  ProcessMarkScanner& scanner = stream == StreamId::kStderr ? err_ : out_;
-  std::vector<ProcessMarkScanner::Piece> pieces = scanner.Feed(bytes, next_);
-  next_ += static_cast<int64_t>(bytes.size());
-  for (ProcessMarkScanner::Piece& piece : pieces) {
-    if (piece.mark) {
-      TakeMark(*piece.mark);
-    } else {
-      TakeBytes(stream, std::move(piece));
-    }
+  TakePieces(scanner_.Feed(stream, bytes));
+  if (!scanner_.undecided()) {
+    decide_at_ = absl::InfiniteDuration();
+  } else if (decide_at_ == absl::InfiniteDuration()) {
+    decide_pause_ = kMarkPatience;
+    decide_at_ = sandbox_.loop().Now() + decide_pause_;
   }
 }
 
-void ProcessAttachment::TakeBytes(std::optional<StreamId> stream, ProcessMarkScanner::Piece piece) {
-  const int64_t offset = numbering_.ToApi(piece.offset);
-  end_offset_ = std::max(end_offset_, offset + static_cast<int64_t>(piece.data.size()));
-  events_.push_back(ProcessOutput{offset, stream, std::move(piece.data)});
+void ProcessAttachment::TakePieces(std::vector<ProcessMarkScanner::Piece> pieces) {
+  for (ProcessMarkScanner::Piece& piece : pieces) {
+    if (piece.mark) {
+      TakeMark(*piece.mark);
+      continue;
+    }
+    const auto skipped =
+        static_cast<size_t>(std::clamp<int64_t>(wanted_.value_or(0) - next_, 0, piece.data.size()));
+    const int64_t offset = next_ + static_cast<int64_t>(skipped);
+    next_ += static_cast<int64_t>(piece.data.size());
+    if (offset == next_) continue;
+    piece.data.erase(0, skipped);
+    events_.push_back(ProcessOutput{offset, piece.stream, std::move(piece.data)});
+  }
+}
+
+// Output paused behind what may be the beginning of a mark. It is none when the wrapper still
+// waits for the program's end, and all that it has printed before was seen.
+Task<void> ProcessAttachment::Decide() {
+  if (numbering_.whole() && !numbering_.ended()) {
+    const absl::StatusOr<bool> running = co_await IsProcessRunning(sandbox_, folder_);
+    if (running.ok() && *running) {
+      TakePieces(scanner_.Release());
+      decide_at_ = absl::InfiniteDuration();
+      co_return;
+    }
+  }
+  decide_pause_ = std::min(2 * decide_pause_, kMaxMarkPatience);
+  decide_at_ = sandbox_.loop().Now() + decide_pause_;
 }
 
 void ProcessAttachment::TakeMark(ProcessMark mark) {
@@ -324,13 +342,9 @@ absl::Status ProcessAttachment::TakeEnd() {
 void ProcessAttachment::Conclude(Outcome outcome) {
   if (over_) return;
   over_ = true;
-  for (ProcessMarkScanner* scanner : {&out_, &err_}) {
-    for (ProcessMarkScanner::Piece& piece : scanner->Finish()) {
-      TakeBytes(std::nullopt, std::move(piece));
-    }
-  }
+  TakePieces(scanner_.Release());
   events_.push_back(ProcessExited{std::move(outcome)});
-  events_.push_back(ProcessDrained{end_offset_});
+  events_.push_back(ProcessDrained{std::max(next_, wanted_.value_or(0))});
 }
 
 Task<absl::Status> ProcessAttachment::Send(std::string frame, WebSocketKind kind) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "bridge/net/websocket.h"
@@ -49,14 +50,13 @@ class ProcessAttachment {
  private:
   Task<absl::Status> Connect(const AttachOptions& options, int64_t since);
   Task<absl::Status> Refused(absl::Status failure);
-  Task<absl::Status> AwaitConnected(int64_t since);
+  Task<absl::Status> AwaitConnected();
   absl::Status TakeReplay(PtyFrame frame);
-  void DropBefore(int64_t wanted);
-  int64_t ApiEnd() const;
   Task<absl::Status> Restart();
   absl::Status TakeFrame(PtyFrame frame);
   void TakeOutput(std::optional<StreamId> stream, std::string_view bytes);
-  void TakeBytes(std::optional<StreamId> stream, ProcessMarkScanner::Piece piece);
+  void TakePieces(std::vector<ProcessMarkScanner::Piece> pieces);
+  Task<void> Decide();
   void TakeMark(ProcessMark mark);
   bool Ended() const { return outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2); }
   absl::Status TakeEnd();
@@ -68,17 +68,19 @@ class ProcessAttachment {
   const ProcessKey key_;
   const std::string folder_;
   std::unique_ptr<WebSocket> socket_;
-  ProcessMarkScanner out_;
-  ProcessMarkScanner err_;
+  ProcessMarkScanner scanner_;
+  // When to ask whether what is kept back is a mark, and how long to wait if that is not known
+  // then.
+  absl::Duration decide_at_ = absl::InfiniteDuration();
+  absl::Duration decide_pause_ = absl::ZeroDuration();
   std::deque<ProcessEvent> events_;
   ProcessNumbering numbering_;
   std::optional<int64_t> wanted_;  // the API's number of the first byte to deliver
-  int64_t next_ = 0;               // the daemon's number of the next output byte
+  int64_t next_ = 0;               // the API's number of the next output byte
   int64_t sent_ = 0;               // input given to the daemon
   std::deque<int64_t> pings_;      // input that lies before each unanswered ping
   int marks_ = 0;  // of the present end: a process on pipes tells it on both streams
   std::optional<Outcome> outcome_;
-  int64_t end_offset_ = 0;
   bool restart_wanted_ = false;
   bool restarted_ = false;
   std::optional<Outcome> wrapper_end_;  // as the daemon told it

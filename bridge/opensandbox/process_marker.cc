@@ -2,11 +2,13 @@
 #include "bridge/opensandbox/process_marker.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace bridge {
 namespace {
 
 constexpr char kEdge = '\x1e';
+constexpr size_t kTailBytes = 13;  // K : DDD : NNNNNN \x1e
 
 std::optional<int> Digits(std::string_view text) {
   int value = 0;
@@ -18,8 +20,7 @@ std::optional<int> Digits(std::string_view text) {
 }
 
 std::optional<ProcessMark> ParseTail(std::string_view tail) {
-  // K : DDD : NNNNNN \x1e
-  if (tail.size() != 13 || tail[1] != ':' || tail[5] != ':' || tail[12] != kEdge) {
+  if (tail.size() != kTailBytes || tail[1] != ':' || tail[5] != ':' || tail[12] != kEdge) {
     return std::nullopt;
   }
   ProcessMark mark;
@@ -75,57 +76,118 @@ std::optional<Outcome> OutcomeOfMark(ProcessMark mark) {
   return SpawnFailed{Kind::kBadCwd, "the working directory cannot be entered"};
 }
 
-std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Feed(std::string_view bytes,
-                                                                int64_t offset) {
-  std::vector<Piece> pieces;
-  if (kept_.empty()) offset_ = offset;
-  kept_.append(bytes);
-  std::string_view rest = kept_;
-  while (!rest.empty()) {
-    const size_t edge = rest.find(kEdge);
-    if (edge == std::string_view::npos) {
-      Emit(rest, &pieces);
-      rest = {};
-      break;
+std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Feed(std::optional<StreamId> stream,
+                                                                std::string_view bytes) {
+  Candidate& candidate = stream == StreamId::kStderr ? err_ : out_;
+  while (!bytes.empty()) {
+    if (candidate.text.empty()) {
+      const size_t edge = std::min(bytes.find(kEdge), bytes.size());
+      Append(stream, bytes.substr(0, edge), nullptr);
+      bytes.remove_prefix(edge);
     }
-    Emit(rest.substr(0, edge), &pieces);
-    rest.remove_prefix(edge);
-    const size_t common = std::min(rest.size(), prefix_.size());
-    if (rest.substr(0, common) != std::string_view(prefix_).substr(0, common)) {
-      Emit(rest.substr(0, 1), &pieces);  // an edge that begins nothing
-      rest.remove_prefix(1);
-      continue;
+    const size_t fits = Match(candidate, bytes);
+    Append(stream, bytes.substr(0, fits), &candidate);
+    bytes.remove_prefix(fits);
+    if (candidate.text.size() == prefix_.size() + kTailBytes) {
+      Complete(&candidate);
+    } else if (!bytes.empty()) {
+      Drop(&candidate);  // an edge that begins nothing
     }
-    if (rest.size() < kProcessMarkBytes) break;  // may still become one
-    const auto mark = ParseTail(rest.substr(prefix_.size(), kProcessMarkBytes - prefix_.size()));
-    if (!mark) {
-      Emit(rest.substr(0, 1), &pieces);
-      rest.remove_prefix(1);
-      continue;
-    }
-    pieces.push_back({{}, mark, offset_});
-    offset_ += static_cast<int64_t>(kProcessMarkBytes);
-    rest.remove_prefix(kProcessMarkBytes);
   }
-  kept_ = std::string(rest);
-  return pieces;
+  // Who printed the end of a replay is not known: the other stream may go on with it as well.
+  if (!stream && !terminal_ && !out_.text.empty()) {
+    Drop(&err_);
+    err_ = out_;
+    for (Run* run : err_.runs) ++run->candidates;
+  }
+  return Known();
 }
 
-std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Finish() {
-  std::vector<Piece> pieces;
-  Emit(kept_, &pieces);
-  kept_.clear();
-  return pieces;
+std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Release() {
+  Drop(&out_);
+  Drop(&err_);
+  return Known();
 }
 
-void ProcessMarkScanner::Emit(std::string_view bytes, std::vector<Piece>* pieces) {
+// How many of these bytes go on with it. Nothing but the first and the last byte of a marker is an
+// edge: one that is given up holds no other.
+size_t ProcessMarkScanner::Match(const Candidate& candidate, std::string_view bytes) const {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto fits = [&](size_t at, char c) {
+    if (at < prefix_.size()) return prefix_[at] == c;
+    switch (at - prefix_.size()) {
+      case 0:
+        return c == 'r' || c == 'e' || c == 's' || c == 'f';
+      case 1:
+      case 5:
+        return c == ':';
+      case 12:
+        return c == kEdge;
+      default:
+        return digit(c);
+    }
+  };
+  size_t n = 0;
+  while (n < bytes.size() && candidate.text.size() + n < prefix_.size() + kTailBytes &&
+         fits(candidate.text.size() + n, bytes[n])) {
+    ++n;
+  }
+  return n;
+}
+
+void ProcessMarkScanner::Append(std::optional<StreamId> stream, std::string_view bytes,
+                                Candidate* candidate) {
   if (bytes.empty()) return;
-  if (!pieces->empty() && !pieces->back().mark) {
-    pieces->back().data.append(bytes);
-  } else {
-    pieces->push_back({std::string(bytes), std::nullopt, offset_});
+  kept_ += bytes.size();
+  runs_.push_back({stream, std::string(bytes), candidate != nullptr ? 1 : 0});
+  if (candidate == nullptr) return Merge();
+  candidate->text.append(bytes);
+  candidate->runs.push_back(&runs_.back());
+}
+
+void ProcessMarkScanner::Complete(Candidate* candidate) {
+  for (Run* run : candidate->runs) run->hidden = true;
+  candidate->runs.back()->mark =
+      ParseTail(std::string_view(candidate->text).substr(prefix_.size()));
+  // Another stream's that began with the same bytes, at the end of a replay.
+  Candidate& other = candidate == &out_ ? err_ : out_;
+  if (!other.runs.empty() && other.runs.front() == candidate->runs.front()) Drop(&other);
+  Drop(candidate);
+}
+
+void ProcessMarkScanner::Drop(Candidate* candidate) {
+  for (Run* run : candidate->runs) --run->candidates;
+  *candidate = {};
+  Merge();
+}
+
+// Output of nothing but edges is still one run.
+void ProcessMarkScanner::Merge() {
+  if (runs_.size() < 2) return;
+  Run& last = runs_.back();
+  Run& before = runs_[runs_.size() - 2];
+  const auto known = [](const Run& run) { return run.candidates == 0 && !run.hidden; };
+  if (!known(last) || !known(before) || last.stream != before.stream) return;
+  before.data.append(last.data);
+  runs_.pop_back();
+}
+
+std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Known() {
+  std::vector<Piece> pieces;
+  for (; !runs_.empty() && runs_.front().candidates == 0; runs_.pop_front()) {
+    Run& run = runs_.front();
+    kept_ -= run.data.size();
+    if (run.mark) {
+      pieces.push_back({run.stream, {}, run.mark});
+    } else if (run.hidden) {
+      continue;
+    } else if (!pieces.empty() && !pieces.back().mark && pieces.back().stream == run.stream) {
+      pieces.back().data.append(run.data);
+    } else {
+      pieces.push_back({run.stream, std::move(run.data)});
+    }
   }
-  offset_ += static_cast<int64_t>(bytes.size());
+  return pieces;
 }
 
 void ProcessNumbering::Begin(int marks) {

@@ -3,11 +3,13 @@
 // opensandbox/process_marker.h — how a process's end is told inside its own output, so that it
 // comes behind the last byte and cannot outrun it: the wrapper that runs the program prints a
 // marker that nobody can guess. The scanner takes markers out of the output, wherever they are
-// split. Markers count in the daemon's numbering and not in the API's: each tells how many were
-// printed before it, so that the one numbering can be made from the other anywhere. Pure.
+// split, also where the other stream's output lies between their parts. Markers count in the
+// daemon's numbering and not in the API's: each tells how many were printed before it, so that the
+// one numbering can be made from the other anywhere. Pure.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,31 +40,58 @@ std::string FormatProcessMark(std::string_view nonce, ProcessMark mark);
 // How a process ended by its mark; nothing for kStarted.
 std::optional<Outcome> OutcomeOfMark(ProcessMark mark);
 
+// Output in the order in which the daemon numbers it. What may be the beginning of a marker is kept
+// back until it is known, and with it all that came later, on the other stream, too: so that what
+// comes out is always the next byte.
 class ProcessMarkScanner {
  public:
-  explicit ProcessMarkScanner(std::string_view nonce)
-      : prefix_("\x1e" + std::string(nonce) + ":") {}
+  ProcessMarkScanner(std::string_view nonce, bool terminal)
+      : prefix_("\x1e" + std::string(nonce) + ":"), terminal_(terminal) {}
 
-  // Either bytes or a mark, in the order of the stream.
+  // Either bytes or a mark.
   struct Piece {
+    std::optional<StreamId> stream = {};
     std::string data = {};
     std::optional<ProcessMark> mark = {};
-    int64_t offset = 0;  // of its first byte
   };
 
-  // The pieces of the next bytes, which begin at `offset`. What may be the beginning of a marker is
-  // kept back until it is known.
-  std::vector<Piece> Feed(std::string_view bytes, int64_t offset);
-  size_t kept_bytes() const { return kept_.size(); }
-  // What was kept back is no marker.
-  std::vector<Piece> Finish();
+  // The pieces that are known after the next bytes. Of a replay the stream is not known; what is
+  // undecided at its end may go on in either.
+  std::vector<Piece> Feed(std::optional<StreamId> stream, std::string_view bytes);
+  // Something may be the beginning of a marker, and waits for what follows.
+  bool undecided() const { return !runs_.empty(); }
+  size_t kept_bytes() const { return kept_; }
+  // It is none.
+  std::vector<Piece> Release();
 
  private:
-  void Emit(std::string_view bytes, std::vector<Piece>* pieces);
+  // Bytes that came together and are one thing.
+  struct Run {
+    std::optional<StreamId> stream;
+    std::string data;
+    int candidates = 0;  // markers that these may be a part of
+    bool hidden = false;
+    std::optional<ProcessMark> mark = {};  // the last run of one
+  };
+  // What may become a marker on one stream.
+  struct Candidate {
+    std::string text = {};
+    std::vector<Run*> runs = {};
+  };
+
+  size_t Match(const Candidate& candidate, std::string_view bytes) const;
+  void Append(std::optional<StreamId> stream, std::string_view bytes, Candidate* candidate);
+  void Complete(Candidate* candidate);
+  void Drop(Candidate* candidate);
+  void Merge();
+  std::vector<Piece> Known();
 
   const std::string prefix_;
-  std::string kept_;
-  int64_t offset_ = 0;  // of kept_'s first byte
+  const bool terminal_;
+  Candidate out_;
+  Candidate err_;
+  std::deque<Run> runs_;  // from the first undecided one on
+  size_t kept_ = 0;       // bytes in runs_
 };
 
 // Numbers of output bytes: the daemon counts markers, the API does not.
@@ -75,13 +104,16 @@ class ProcessNumbering {
   void Begin(int marks);
   void Take(const ProcessMark& mark);
 
-  // The API's number of the daemon's byte `offset`, with all markers before it taken.
+  // The API's number of the daemon's byte `offset`, with all markers before it taken and none
+  // behind it.
   int64_t ToApi(int64_t offset) const { return offset - hidden_; }
   // The run that gets input now, counted from 0; after an end the next one.
   int run() const { return (marks_ + 1) / 2; }
   int marks() const { return marks_; }
   // The last marker told of an end.
   bool ended() const { return marks_ % 2 == 1; }
+  // Of those every copy was taken.
+  bool whole() const { return hidden_ == HiddenBytes(marks_); }
 
   // Bytes of so many markers.
   int64_t HiddenBytes(int marks) const {

@@ -14,6 +14,14 @@ namespace {
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
 constexpr size_t kMaxSmallBody = 64 * 1024;
 
+Task<absl::StatusOr<bool>> IsThere(SandboxHandle sandbox, std::string path) {
+  const absl::StatusOr<std::string> text = co_await sandbox.client.ReadSmallFile(
+      sandbox.context, sandbox.daemon, std::move(path), kMaxSmallBody);
+  if (ReasonOf(text.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) co_return false;
+  if (!text.ok()) co_return text.status();
+  co_return true;
+}
+
 }  // namespace
 
 Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string session) {
@@ -28,11 +36,11 @@ Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string 
 }
 
 Task<absl::StatusOr<bool>> WasProcessStarted(SandboxHandle sandbox, std::string folder) {
-  const absl::StatusOr<std::string> text = co_await sandbox.client.ReadSmallFile(
-      sandbox.context, sandbox.daemon, folder + "/s", kMaxSmallBody);
-  if (ReasonOf(text.status()) == ErrorReason::ERROR_REASON_PATH_NOT_FOUND) co_return false;
-  if (!text.ok()) co_return text.status();
-  co_return true;
+  return IsThere(std::move(sandbox), folder + "/s");
+}
+
+Task<absl::StatusOr<bool>> IsProcessRunning(SandboxHandle sandbox, std::string folder) {
+  return IsThere(std::move(sandbox), folder + "/p");
 }
 
 Task<absl::StatusOr<int>> FetchProcessMarks(SandboxHandle sandbox, std::string folder) {

@@ -21,7 +21,8 @@ Task<absl::StatusOr<PtyState>> FetchPtyState(SandboxHandle sandbox, std::string 
 // printed anything looks to the daemon like one that never was.
 Task<absl::StatusOr<bool>> WasProcessStarted(SandboxHandle sandbox, std::string folder);
 
-// Whether its program was started and the wrapper has not seen it end: it has printed no mark since.
+// Whether its program was started and the wrapper has not seen it end: it has printed no mark
+// since.
 Task<absl::StatusOr<bool>> IsProcessRunning(SandboxHandle sandbox, std::string folder);
 
 // How many markers the wrapper says that it has printed; it says so right after having done it.

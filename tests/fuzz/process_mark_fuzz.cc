@@ -11,23 +11,47 @@ namespace {
 
 const std::string kNonce(32, 'n');
 
+using Piece = bridge::ProcessMarkScanner::Piece;
+using bridge::StreamId;
+
 // Everything, with the marks written back to where they were.
 std::string Scan(const std::vector<std::string_view>& pieces) {
-  bridge::ProcessMarkScanner scanner(kNonce);
+  bridge::ProcessMarkScanner scanner(kNonce, true);
   std::string again;
-  int64_t offset = 0;
-  const auto take = [&](const std::vector<bridge::ProcessMarkScanner::Piece>& found) {
-    for (const auto& piece : found) {
-      FUZZ_CHECK(piece.offset == static_cast<int64_t>(again.size()));
+  size_t given = 0;
+  const auto take = [&](const std::vector<Piece>& found) {
+    for (const Piece& piece : found) {
       again += piece.mark ? bridge::FormatProcessMark(kNonce, *piece.mark) : piece.data;
     }
   };
   for (const std::string_view piece : pieces) {
-    take(scanner.Feed(piece, offset));
-    offset += static_cast<int64_t>(piece.size());
+    take(scanner.Feed(StreamId::kStdout, piece));
+    given += piece.size();
+    FUZZ_CHECK(scanner.kept_bytes() == given - again.size());
+    FUZZ_CHECK(scanner.kept_bytes() < bridge::kProcessMarkBytes);
   }
-  take(scanner.Finish());
+  take(scanner.Release());
   return again;
+}
+
+// The same on both streams, a piece each in turn: each has its own, whatever the other has.
+void ScanBoth(const std::vector<std::string_view>& pieces, const std::string& expected) {
+  bridge::ProcessMarkScanner scanner(kNonce, false);
+  std::string out, err;
+  const auto take = [&](const std::vector<Piece>& found) {
+    for (const Piece& piece : found) {
+      std::string& stream = piece.stream == StreamId::kStderr ? err : out;
+      stream += piece.mark ? bridge::FormatProcessMark(kNonce, *piece.mark) : piece.data;
+    }
+  };
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    take(scanner.Feed(StreamId::kStdout, pieces[i]));
+    if (i > 0) take(scanner.Feed(StreamId::kStderr, pieces[i - 1]));
+  }
+  if (!pieces.empty()) take(scanner.Feed(StreamId::kStderr, pieces.back()));
+  take(scanner.Release());
+  FUZZ_CHECK(out == expected);
+  FUZZ_CHECK(err == expected);
 }
 
 }  // namespace
@@ -39,6 +63,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string output;
   for (const char c : text) output += c == '#' ? "\x1e" + kNonce + ":" : std::string(1, c);
   FUZZ_CHECK(Scan({output}) == output);
-  FUZZ_CHECK(Scan(bridge::FuzzPieces(output, choice)) == output);
+  const auto pieces = bridge::FuzzPieces(output, choice);
+  FUZZ_CHECK(Scan(pieces) == output);
+  ScanBoth(pieces, output);
   return 0;
 }
