@@ -99,8 +99,10 @@ Task<absl::Status> HandleSearch(FileClient& files, Writer<v1::FileInfoBatch>& ca
   if (request.max_results() < 0) co_return InvalidField("max_results", "must not be negative");
   for (int i = 0; i < request.types_size(); ++i) {
     const int type = request.types(i);
-    CO_RETURN_IF_ERROR(
-        CheckEnum(ElementField("types", static_cast<size_t>(i)), type, v1::FileType_IsValid(type)));
+    const std::string field = ElementField("types", static_cast<size_t>(i));
+    CO_RETURN_IF_ERROR(CheckEnum(field, type, v1::FileType_IsValid(type)));
+    // Nothing is of this type, and nothing would be found without a word.
+    if (type == v1::FILE_TYPE_UNSPECIFIED) co_return InvalidField(field, "must be a type");
   }
   call.set_waiting_for("the directory's entries");
   absl::StatusOr<std::unique_ptr<FileLister>> lister =

@@ -30,7 +30,11 @@ TEST_F(HostileRequests, FilesThatAreLookedAt) {
       .Refuses("pattern", [](auto& r) { r.set_pattern("[a"); })
       .Refuses("pattern", [](auto& r) { r.set_pattern(kNul); })
       .Refuses("max_results", [](auto& r) { r.set_max_results(-1); })
-      .Refuses("types[0]", [](auto& r) { r.add_types(static_cast<v1::FileType>(9)); });
+      .Refuses("types[0]", [](auto& r) { r.add_types(static_cast<v1::FileType>(9)); })
+      .Refuses("types[1]", [](auto& r) {
+        r.add_types(v1::FILE_TYPE_FILE);
+        r.add_types(v1::FILE_TYPE_UNSPECIFIED);
+      });
   const auto reads = [](auto table) {
     table.RefusesTargets()
         .RefusesPaths("path", [](auto& r, const auto& path) { r.set_path(path); })
