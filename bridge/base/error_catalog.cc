@@ -87,7 +87,7 @@ constexpr CatalogEntry kCatalog[] = {
     {R(UPSTREAM_REJECTED), C::kInvalidArgument, F::kCaller, false,
      "The upstream refused the content of the request; its words are in the message."},
     {R(CONFLICT), C::kAborted, F::kUpstream, true,
-     "Another transition is under way; repeat the call a little later."},
+     "Something else changes the same thing now; repeat the call a little later."},
 
     {R(UNSUPPORTED_FEATURE), C::kUnimplemented, F::kUpstream, false,
      "This sandbox cannot do that; GetCapabilities lists what it can."},

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bridge/base/error.h"
+#include "bridge/base/sha256.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/service/file_convert.h"
 #include "bridge/service/target.h"
@@ -232,6 +233,10 @@ Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
   }
   absl::StatusOr<std::string> content = co_await ReadAll(**reader, kMaxReplaceBytes);
   if (!content.ok()) co_return About(request, content.status());
+  // Before it is changed. A time would not do: two changes within a tick of the clock have the
+  // same.
+  Sha256 digest;
+  digest.Update(*content);
   const int64_t count = ReplaceAll(*content, request.old_text(), request.new_text());
   if (request.has_expected_count() && request.expected_count() != count) {
     co_return About(request, MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
@@ -242,13 +247,17 @@ Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
   if (count == 0) co_return absl::OkStatus();
   call.set_waiting_for("the file to be written");
   // Whoever writes between our read and our write is not overwritten.
-  FileWrite write{.path = std::move(path),
-                  .if_modified_at = before.modified_at,
-                  .no_follow = request.no_follow()};
+  FileWrite write{
+      .path = std::move(path), .if_sha256 = digest.FinishHex(), .no_follow = request.no_follow()};
   v1::WriteFileResponse written;
   const absl::Status status = co_await WriteAll(files, call.context(), std::move(target),
                                                 std::move(write), *content, written);
   response.set_symlink_followed(written.symlink_followed());
+  if (ReasonOf(status) == ErrorReason::ERROR_REASON_PRECONDITION_FAILED) {
+    co_return About(request, MakeError(ErrorReason::ERROR_REASON_CONFLICT,
+                                       "somebody else changed the file at the same time; nothing "
+                                       "was replaced, and the same call may succeed now"));
+  }
   co_return About(request, status);
 }
 

@@ -291,23 +291,6 @@ TEST_F(DataPlane, ListsSearchesAndRefuses) {
   }
 }
 
-TEST_F(DataPlane, ReplaceTextCountsAndGuards) {
-  Output("printf 'a b a' > /tmp/f");
-  v1::ReplaceTextRequest request;
-  v1::ReplaceTextResponse response;
-  request.set_sandbox_id(id_);
-  request.set_path("/tmp/f");
-  request.set_old_text("a");
-  request.set_new_text("xyz");
-  request.set_expected_count(3);
-  EXPECT_EQ(ReasonOf(Call(*files_, &v1::FileService::Stub::ReplaceText, request, &response)),
-            R::ERROR_REASON_PRECONDITION_FAILED);
-  request.set_expected_count(2);
-  EXPECT_THAT(Call(*files_, &v1::FileService::Stub::ReplaceText, request, &response), IsOk());
-  EXPECT_EQ(response.count(), 2);
-  EXPECT_EQ(Output("cat /tmp/f"), "xyz b xyz");
-}
-
 TEST_F(DataPlane, TerminalEchoesAndEnds) {
   v1::StartProcessRequest start;
   start.set_sandbox_id(id_);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <mutex>
 
 #include "bridge/local/execd/extra/digest.h"
 #include "bridge/local/execd/extra/file_common.h"
@@ -230,6 +231,10 @@ std::optional<Failure> ReplaceInOneStep(const FileWrite& request, const ContentS
   if (auto failure = CopyContent(request, source, put, &content)) return failure;
   if (auto failure = SetAttributes(request, target, temporary.fd)) return failure;
   if (request.sync && fsync(temporary.fd) != 0) return FromErrno("fsync", target.path, errno);
+  // Of two writes with a condition the second one looks when the first one is done.
+  static std::mutex turns;
+  std::unique_lock<std::mutex> turn(turns, std::defer_lock);
+  if (request.if_sha256 || request.if_modified_at) turn.lock();
   // The body may have taken its time.
   Target now{target.path};
   if (auto failure = Look(&now)) return failure;

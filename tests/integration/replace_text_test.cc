@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReplaceText through gRPC, a whole bridge and a whole local OpenSandbox.
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bridge/base/error.h"
+#include "sandbox/bridge/v1/files.grpc.pb.h"
+#include "tests/integration/bridge_over_local.h"
+
+namespace bridge {
+namespace {
+
+using R = ErrorReason;
+
+class ReplaceText : public BridgeOverLocal {
+ protected:
+  void SetUp() override {
+    BridgeOverLocal::SetUp();
+    files_ = v1::FileService::NewStub(channel_);
+    id_ = MustCreate();
+  }
+  v1::ReplaceTextRequest Request(const std::string& from, const std::string& to) const {
+    v1::ReplaceTextRequest request;
+    request.set_sandbox_id(id_);
+    request.set_path("/tmp/f");
+    request.set_old_text(from);
+    request.set_new_text(to);
+    return request;
+  }
+  // Any thread.
+  absl::Status Replace(const v1::ReplaceTextRequest& request, int64_t* count) const {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    v1::ReplaceTextResponse response;
+    const absl::Status status = FromGrpcStatus(files_->ReplaceText(&context, request, &response));
+    *count = response.count();
+    return status;
+  }
+  std::string Output(const std::string& line) {
+    v1::RunResponse response;
+    EXPECT_THAT(Run(id_, line, &response), IsOk());
+    return response.stdout();
+  }
+
+  std::unique_ptr<v1::FileService::Stub> files_;
+  std::string id_;
+};
+
+TEST_F(ReplaceText, CountsAndGuards) {
+  Output("printf 'a b a' > /tmp/f");
+  v1::ReplaceTextRequest request = Request("a", "xyz");
+  request.set_expected_count(3);
+  int64_t count = 0;
+  EXPECT_EQ(ReasonOf(Replace(request, &count)), R::ERROR_REASON_PRECONDITION_FAILED);
+  request.set_expected_count(2);
+  EXPECT_THAT(Replace(request, &count), IsOk());
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(Output("cat /tmp/f"), "xyz b xyz");
+}
+
+// Each has a word of its own to replace, and nobody's replacement is lost. Who was too slow may
+// repeat the very call.
+TEST_F(ReplaceText, OfManyAtOnceNoneIsLost) {
+  constexpr int kWriters = 12;
+  std::string words, wanted;
+  for (int i = 0; i < kWriters; ++i) {
+    words += "<old" + std::to_string(i) + ">";
+    wanted += "<new" + std::to_string(i) + ">";
+  }
+  Output("printf '" + words + "' > /tmp/f");
+  std::vector<std::thread> writers;
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([this, i] {
+      const v1::ReplaceTextRequest request =
+          Request("<old" + std::to_string(i) + ">", "<new" + std::to_string(i) + ">");
+      absl::Status status;
+      int64_t count = 0;
+      // Who fails was overtaken by one of the others, each of which is done once.
+      for (int attempt = 0; attempt < kWriters; ++attempt) {
+        status = Replace(request, &count);
+        if (status.ok()) break;
+        EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_CONFLICT) << status;
+      }
+      EXPECT_THAT(status, IsOk());
+      EXPECT_EQ(count, 1);
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(Output("cat /tmp/f"), wanted);
+}
+
+}  // namespace
+}  // namespace bridge
