@@ -29,7 +29,8 @@ struct ExecBatch {
   std::vector<ExecOutput> outputs = {};
   // Once: how it ended.
   std::optional<Outcome> exited = {};
-  absl::Duration ran_for = {};
+  // With it, where it is known.
+  std::optional<absl::Duration> ran_for = {};
   // Once, last: no output will follow.
   bool drained = false;
   int64_t stdout_bytes = 0;  // all that was printed, delivered or not

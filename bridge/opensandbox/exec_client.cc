@@ -372,7 +372,7 @@ Task<absl::StatusOr<ExecInfo>> ExecClient::GetStock(SandboxHandle sandbox, ExecI
   if (id.route == ExecId::Route::kLines) info.fidelity = ExecFidelity::kLines;
   if (status.running) co_return info;
   Outcome outcome = OutcomeOfStatus(status);
-  const absl::Duration ran_for = RanFor(status, absl::ZeroDuration());
+  const absl::Duration ran_for = RanFor(status).value_or(absl::ZeroDuration());
   if (id.route == ExecId::Route::kFiles) {
     const ExecFolder folder(sandbox.capabilities->scratch, id.nonce);
     outcome = co_await ResolveOutcome(sandbox, folder, std::move(outcome), id.timeout, ran_for);

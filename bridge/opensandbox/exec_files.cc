@@ -224,7 +224,8 @@ Task<absl::Status> FileExec::LookAtStatus() {
   failing_since_ = absl::InfiniteDuration();
   if (status->running) co_return absl::OkStatus();
   outcome_ = OutcomeOfStatus(*status);
-  ran_for_ = RanFor(*status, Elapsed());
+  ran_for_ = RanFor(*status);
+  if (!ran_for_ && command_ != nullptr) ran_for_ = Elapsed();
   co_return absl::OkStatus();
 }
 
@@ -275,7 +276,7 @@ void FileExec::TakeAbsence() {
 Task<absl::Status> FileExec::Ended(ExecBatch* batch) {
   CO_ASSIGN_OR_RETURN(batch->exited, co_await FinalOutcome());
   outcome_ = batch->exited;
-  batch->ran_for = ran_for_;
+  if (!std::holds_alternative<SpawnFailed>(*outcome_)) batch->ran_for = ran_for_;
   reported_ = true;
   co_return absl::OkStatus();
 }
@@ -294,7 +295,8 @@ Task<absl::StatusOr<Outcome>> FileExec::FinalOutcome() {
                         "exact output needs a private folder in the sandbox, and none can be made",
                         {.metadata = {{"feature", "exec.bytes"}}});
   }
-  co_return co_await ResolveOutcome(sandbox_, folder_, said, exec_id_.timeout, ran_for_);
+  co_return co_await ResolveOutcome(sandbox_, folder_, said, exec_id_.timeout,
+                                    ran_for_.value_or(Elapsed()));
 }
 
 void FileExec::StartDownload(Output& output) {

@@ -70,6 +70,7 @@ class FileExec final : public Exec {
   absl::Status TakeHead(Output& output, const HttpHead& head);
   Task<absl::Status> Forgive(absl::Status failure);
   bool Downloading() const;
+  // Since the start, or the attach.
   absl::Duration Elapsed() const { return sandbox_.loop().Now() - started_; }
 
   SandboxHandle sandbox_;
@@ -84,7 +85,7 @@ class FileExec final : public Exec {
   absl::Duration next_status_ = absl::ZeroDuration();
   absl::Duration failing_since_ = absl::InfiniteDuration();
   std::optional<Outcome> outcome_;  // known, from whatever source
-  absl::Duration ran_for_ = {};
+  std::optional<absl::Duration> ran_for_;
   bool reported_ = false;  // outcome_ was given out
   bool final_ = false;     // the last fetch was begun
   bool looked_ = false;    // the files were there

@@ -63,12 +63,14 @@ Task<absl::Status> LineExec::Next(ExecBatch* batch, absl::Duration patience) {
   } else {
     outcome = co_await OutcomeOfBrokenStream();
   }
-  batch->ran_for = sandbox_.loop().Now() - started_;
+  const absl::Duration ran_for = sandbox_.loop().Now() - started_;
   if (const auto* signalled = std::get_if<Signalled>(&outcome)) {
-    outcome = WithTimeout(*signalled, exec_id_.timeout, batch->ran_for);
+    outcome = WithTimeout(*signalled, exec_id_.timeout, ran_for);
   }
   const auto* lost = std::get_if<Lost>(&outcome);
   over_ = lost == nullptr || !lost->maybe_running;
+  const bool ran = lost == nullptr && !std::holds_alternative<SpawnFailed>(outcome);
+  if (ran) batch->ran_for = ran_for;
   batch->exited = std::move(outcome);
   reported_ = true;
   co_return absl::OkStatus();

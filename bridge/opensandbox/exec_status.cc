@@ -23,9 +23,9 @@ Outcome WithTimeout(Signalled signalled, absl::Duration timeout, absl::Duration 
   return TimedOut{timeout};
 }
 
-absl::Duration RanFor(const CommandStatus& status, absl::Duration fallback) {
+std::optional<absl::Duration> RanFor(const CommandStatus& status) {
   if (status.started_at == absl::InfinitePast() || status.finished_at == absl::InfinitePast()) {
-    return fallback;
+    return std::nullopt;
   }
   return std::max(status.finished_at - status.started_at, absl::ZeroDuration());
 }

@@ -3,6 +3,7 @@
 // opensandbox/exec_status.h — readings of what a stock daemon says of an ended command. Pure.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -16,8 +17,8 @@ namespace bridge {
 // was the timeout if the command had run for it. `timeout` infinite: it was not.
 Outcome WithTimeout(Signalled signalled, absl::Duration timeout, absl::Duration ran_for);
 
-// By the record's own times, else `fallback`.
-absl::Duration RanFor(const CommandStatus& status, absl::Duration fallback);
+// By the record's own times, if it has both.
+std::optional<absl::Duration> RanFor(const CommandStatus& status);
 
 // States in which a command waits rather than is lost.
 bool IsPausedState(std::string_view upstream_state);

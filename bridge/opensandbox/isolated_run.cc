@@ -304,7 +304,9 @@ Task<absl::Status> IsolatedRun::Next(ExecBatch* batch, absl::Duration patience) 
   } else {
     batch->exited = co_await HowItEnded();
   }
-  batch->ran_for = sandbox_.loop().Now() - started_;
+  if (!std::holds_alternative<Lost>(*batch->exited)) {
+    batch->ran_for = sandbox_.loop().Now() - started_;
+  }
   reported_ = true;
   co_return absl::OkStatus();
 }

@@ -101,7 +101,7 @@ Task<bool> ExecPump::SendEnd(const ExecBatch& batch) {
   if (batch.exited) {
     auto* exited = events_[current_].mutable_exited();
     OutcomeToProto(*batch.exited, exited->mutable_outcome());
-    DurationToProto(batch.ran_for, exited->mutable_ran_for());
+    if (batch.ran_for) DurationToProto(*batch.ran_for, exited->mutable_ran_for());
     alive = co_await Send();
   }
   if (!alive || !batch.drained) co_return alive;

@@ -101,7 +101,7 @@ Task<absl::Status> ExecServiceImpl::HandleRun(Unary& call, Ref<v1::RunRequest> r
     }
     if (batch.exited) {
       OutcomeToProto(*batch.exited, response.mutable_outcome());
-      DurationToProto(batch.ran_for, response.mutable_ran_for());
+      if (batch.ran_for) DurationToProto(*batch.ran_for, response.mutable_ran_for());
     }
   }
   response.set_exec_id((*exec)->id());

@@ -364,12 +364,13 @@ TEST_P(DataFailureCases, ServerAndSandboxesGoAwayInMidWork) {
   while (download->Read(&chunk)) {
   }
   EXPECT_EQ(FromGrpcStatus(download->Finish()).code(), Code::kUnavailable);
-  v1::Outcome outcome;
+  v1::ExecEvent::Exited exited;
   while (command->Read(&event)) {
-    if (event.has_exited()) outcome = event.exited().outcome();
+    if (event.has_exited()) exited = event.exited();
   }
   EXPECT_THAT(FromGrpcStatus(command->Finish()), IsOk());
-  EXPECT_TRUE(outcome.has_lost()) << outcome.DebugString();
+  EXPECT_TRUE(exited.outcome().has_lost()) << exited.DebugString();
+  EXPECT_FALSE(exited.has_ran_for()) << "nobody saw its end";
   attachment.join();
   EXPECT_EQ(attached.code(), Code::kUnavailable) << attached;
   EXPECT_LE(absl::Now() - gone, absl::Seconds(20));

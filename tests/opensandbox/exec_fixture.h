@@ -43,6 +43,7 @@ struct ExecResult {
   std::string out;
   std::string err;
   std::optional<Outcome> outcome;
+  std::optional<absl::Duration> ran_for;
   ExecBatch last;  // with the totals
 };
 
@@ -123,6 +124,7 @@ class ExecBench {
       if (result->last.exited) {
         EXPECT_FALSE(result->outcome.has_value()) << "an exec ends once";
         result->outcome = result->last.exited;
+        result->ran_for = result->last.ran_for;
       }
     }
   }

@@ -40,6 +40,12 @@ TEST_P(ExecLoss, OutputThatTheCommandRemovedIsMissing) {
   EXPECT_TRUE(result.out == "hello\n" || (result.out.empty() && !own())) << result.out;
 }
 
+TEST_P(ExecLoss, ATimeIsToldOfAnEndThatWasSeen) {
+  const ExecResult result = bench.Run({.shell = "sleep 0.2"});
+  ASSERT_TRUE(result.ran_for.has_value());
+  EXPECT_GE(*result.ran_for, absl::Milliseconds(200));
+}
+
 TEST_P(ExecLoss, ACommandWithoutOutputHasLostNone) {
   EXPECT_FALSE(bench.Run({.argv = {"true"}}).last.lossy);
   EXPECT_FALSE(bench.Run({.shell = "kill -9 $$"}).last.lossy);
@@ -143,6 +149,7 @@ TEST(OwnExecLoss, AnExecWithoutAnOutcomeIsLost) {
     const ExecResult result = RunFrames(frames);
     ASSERT_TRUE(result.outcome.has_value());
     EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
+    EXPECT_FALSE(result.ran_for.has_value()) << "nobody saw its end";
     EXPECT_TRUE(result.last.lossy);
     EXPECT_EQ(result.out, "");
   }

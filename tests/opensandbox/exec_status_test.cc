@@ -27,11 +27,9 @@ TEST(WithTimeout, AnyOtherDeathIsWhatItIs) {
 
 TEST(RanFor, ByTheRecordsOwnTimes) {
   const absl::Time t = absl::FromUnixSeconds(100);
-  EXPECT_EQ(RanFor({.started_at = t, .finished_at = t + absl::Seconds(3)}, absl::Seconds(9)),
-            absl::Seconds(3));
-  EXPECT_EQ(RanFor({.started_at = t}, absl::Seconds(9)), absl::Seconds(9));
-  EXPECT_EQ(RanFor({.started_at = t, .finished_at = t - absl::Seconds(3)}, kNone),
-            absl::ZeroDuration());
+  EXPECT_EQ(RanFor({.started_at = t, .finished_at = t + absl::Seconds(3)}), absl::Seconds(3));
+  EXPECT_EQ(RanFor({.started_at = t}), std::nullopt);
+  EXPECT_EQ(RanFor({.started_at = t, .finished_at = t - absl::Seconds(3)}), absl::ZeroDuration());
 }
 
 TEST(IsSandboxOver, OnlyWhatCannotComeBack) {

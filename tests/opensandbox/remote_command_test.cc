@@ -85,6 +85,7 @@ TEST(RemoteCommand, EndOfStreamIsNoExit) {
   EXPECT_EQ(result.out, "part\n");
   ASSERT_TRUE(result.outcome.has_value());
   EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
+  EXPECT_FALSE(result.ran_for.has_value());
   EXPECT_TRUE(result.last.lossy);
 }
 

@@ -88,6 +88,7 @@ TEST(ExecPump, WhatWasSkippedIsTruncated) {
   while (stream->Read(&event)) {
     for (const auto& output : event.output_batch().outputs()) out += output.data();
     if (event.has_drained()) drained = event.drained();
+    EXPECT_FALSE(event.exited().has_ran_for()) << "it was not told";
   }
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(out, "abcd");
