@@ -169,7 +169,8 @@ std::string RestartScript(std::string_view folder, int marks) {
   const std::string number = std::to_string(marks);
   // Open for both, which neither waits for a reader nor is killed when there is none any more; and
   // until the line was taken, or it would be lost with the last one who holds the pipe.
-  return "d=" + ShellQuote(folder) + "\nwaits() { read -r m k <\"$d/n\" && [ \"$m\" -le " + number +
+  return "d=" + ShellQuote(folder) + "\nwaits() { m=; read -r m k <\"$d/n\"; [ \"${m:-0}\" -le " +
+         number +
          " ]; } 2>/dev/null\n[ -p \"$d/c\" ] || exit 3\nwaits || exit 0\n"
          "exec 5<>\"$d/c\"\necho r" +
          number +

@@ -2,7 +2,9 @@
 //
 // What is told of processes that want to deceive, or that were killed together with what watches
 // them, on a real daemon.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -134,6 +136,24 @@ class ProcessFolderTest : public ::testing::Test {
 
   const fs::path folder_ = fs::path(::testing::TempDir()) / ("folder" + Nap());
 };
+
+// The end is told before it is written down, and may be asked about in between.
+TEST_F(ProcessFolderTest, OneMoreRunIsAskedForUntilItHasBegun) {
+  ASSERT_EQ(mkfifo((folder_ / "c").c_str(), 0600), 0);
+  const int pipe = open((folder_ / "c").c_str(), O_RDWR | O_NONBLOCK);
+  int status = -1;
+  std::thread asking([&] { Run(RestartScript(folder_.string(), 1), &status); });
+  pollfd line{pipe, POLLIN, 0};
+  EXPECT_EQ(poll(&line, 1, 10'000), 1);
+  char text[8] = {};
+  EXPECT_EQ(read(pipe, text, sizeof(text)), 3);
+  EXPECT_STREQ(text, "r1\n");
+  Write("n", "000001 e 000\n");
+  Write("n", "000002 r 000\n");
+  asking.join();
+  EXPECT_EQ(status, 0);
+  close(pipe);
+}
 
 // A pid that somebody else has by now is nobody to be listed or signalled.
 TEST_F(ProcessFolderTest, APidIsKnownByItsBirth) {
