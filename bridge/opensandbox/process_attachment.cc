@@ -66,9 +66,10 @@ ProcessAttachment::~ProcessAttachment() {
 
 Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   CO_ASSIGN_OR_RETURN(PtyState state, co_await FetchPtyState(sandbox_, key_.session));
+  ProcessMarks marks;
   if (state.output_offset > 0) {
-    CO_ASSIGN_OR_RETURN(int marks, co_await FetchProcessMarks(sandbox_, folder_));
-    numbering_.Begin(marks);
+    CO_ASSIGN_OR_RETURN(marks, co_await FetchProcessMarks(sandbox_, folder_));
+    numbering_.Begin(marks.count);
   }
   // After an end at most, since the daemon may not have read its marker yet; the replay tells
   // exactly. While it runs a wrong offset must be refused here, before anybody is displaced.
@@ -92,7 +93,7 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
     if (!options.restart_if_exited) {
       next_ = options.offset.value_or(numbering_.ToApi(state.output_offset));
       events_.push_back(Attached{next_, false, false, !key_.terminal});
-      Conclude(Lost{"the process was killed together with what watched it", false});
+      Conclude(marks.ended.value_or(LostWithItsWrapper()));
       co_return absl::OkStatus();
     }
     restarted_ = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/process_client.h"
 
-#include <charconv>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -23,12 +22,6 @@ constexpr size_t kMaxPasswd = 1 << 20;
 absl::Status Unsupported(std::string_view why) {
   return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE, why,
                    {.metadata = {{"feature", "process.start"}}});
-}
-
-int64_t Number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
 // Where the bridge keeps what it knows of a process. Errors: the sandbox was too busy to tell where
@@ -95,32 +88,22 @@ Task<absl::StatusOr<ProcessInfo>> ProcessClient::Get(CallContext context, Sandbo
   CO_ASSIGN_OR_RETURN(ProcessKey key, ParseProcessId(process_id));
   CO_ASSIGN_OR_RETURN(SandboxHandle sandbox, co_await Find(std::move(context), std::move(target)));
   CO_ASSIGN_OR_RETURN(const std::string folder, FolderOf(sandbox, key));
-  // How many markers are among the daemon's bytes is known if none was printed while we asked.
+  // How many markers are among the daemon's bytes is known if none was printed while we asked. In
+  // this order: a wrapper that does not run when it had begun before has ended.
+  ProcessRecord record;
   PtyState state;
-  std::vector<std::string> lines;
-  for (int tries = 0, before = -1; tries < kGetTries; ++tries) {
-    CO_ASSIGN_OR_RETURN(before, co_await FetchProcessMarks(sandbox, folder));
+  for (int tries = 0; tries < kGetTries; ++tries) {
+    CO_ASSIGN_OR_RETURN(record, co_await FetchProcessRecord(sandbox, folder));
     CO_ASSIGN_OR_RETURN(state, co_await FetchPtyState(sandbox, key.session));
-    lines.clear();
-    CO_ASSIGN_OR_RETURN(int code, co_await RunScript(client_, sandbox.context, sandbox.daemon,
-                                                     PidScript(folder), &lines));
-    (void)code;
-    if (lines.size() > 1 && Number(lines[1]) == before) break;
+    CO_ASSIGN_OR_RETURN(const ProcessMarks after, co_await FetchProcessMarks(sandbox, folder));
+    if (record.marks.count == after.count) break;
   }
   ProcessNumbering numbering(key.terminal);
-  if (lines.size() > 1) numbering.Begin(static_cast<int>(std::max<int64_t>(0, Number(lines[1]))));
+  numbering.Begin(record.marks.count);
   ProcessInfo info{.process_id = std::move(process_id),
                    .terminal = key.terminal,
                    .output_offset = numbering.ToApi(state.output_offset)};
-  if (!lines.empty()) info.pid = std::max<int64_t>(0, Number(lines[0]));
-  const bool started = state.output_offset > 0 || (lines.size() > 2 && lines[2] == "1");
-  if (info.pid > 0 || (!started && state.running)) {
-    info.state = ProcessState::kRunning;
-  } else if (!started) {
-    info.state = ProcessState::kPending;
-  } else {
-    info.state = ProcessState::kExited;
-  }
+  DescribeProcess(record, state, &info);
   co_return info;
 }
 
@@ -138,14 +121,20 @@ Task<absl::StatusOr<std::vector<ProcessInfo>>> ProcessClient::List(CallContext c
   }
   std::vector<ProcessInfo> own;
   for (const std::string& line : lines) {
-    const size_t space = line.rfind(' ');
-    const auto key = ParseProcessId(std::string_view(line).substr(0, space));
-    if (space == std::string::npos || !key.ok()) continue;
-    const int64_t pid = Number(std::string_view(line).substr(space + 1));
-    own.push_back({.process_id = line.substr(0, space),
-                   .pid = std::max<int64_t>(pid, 0),
-                   .state = pid > 0 ? ProcessState::kRunning : ProcessState::kExited,
-                   .terminal = key->terminal});
+    const auto record = ParseProcessRecord(line);
+    const auto key = ParseProcessId(record ? record->process_id : "");
+    if (!key.ok()) continue;
+    ProcessInfo info{.process_id = record->process_id, .terminal = key->terminal};
+    PtyState state;
+    if (record->pid == 0) {
+      // A folder outlives a daemon and all that it knew: what is in it is no process any more.
+      const auto known = co_await FetchPtyState(sandbox, key->session);
+      if (ReasonOf(known.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) continue;
+      if (!known.ok()) co_return known.status();
+      state = *known;
+    }
+    DescribeProcess(*record, state, &info);
+    own.push_back(std::move(info));
   }
   if (!all) co_return own;
   CO_ASSIGN_OR_RETURN(std::vector<ProcessInfo> everything,

@@ -8,7 +8,8 @@ namespace bridge {
 namespace {
 
 constexpr char kEdge = '\x1e';
-constexpr size_t kTailBytes = 13;  // K : DDD : NNNNNN \x1e
+constexpr size_t kTailBytes = 13;              // K : DDD : NNNNNN \x1e
+constexpr std::string_view kLetters = "resf";  // in the order of ProcessMark::Kind
 
 std::optional<int> Digits(std::string_view text) {
   int value = 0;
@@ -23,35 +24,22 @@ std::optional<ProcessMark> ParseTail(std::string_view tail) {
   if (tail.size() != kTailBytes || tail[1] != ':' || tail[5] != ':' || tail[12] != kEdge) {
     return std::nullopt;
   }
-  ProcessMark mark;
-  switch (tail[0]) {
-    case 'r':
-      mark.kind = ProcessMark::Kind::kStarted;
-      break;
-    case 'e':
-      mark.kind = ProcessMark::Kind::kExited;
-      break;
-    case 's':
-      mark.kind = ProcessMark::Kind::kSignal;
-      break;
-    case 'f':
-      mark.kind = ProcessMark::Kind::kFailed;
-      break;
-    default:
-      return std::nullopt;
-  }
+  const auto kind = ProcessMarkKind(tail.substr(0, 1));
   const auto value = Digits(tail.substr(2, 3));
   const auto number = Digits(tail.substr(6, 6));
-  if (!value || !number) return std::nullopt;
-  mark.value = *value;
-  mark.number = *number;
-  return mark;
+  if (!kind || !value || !number) return std::nullopt;
+  return ProcessMark{*kind, *value, *number};
 }
 
 }  // namespace
 
+std::optional<ProcessMark::Kind> ProcessMarkKind(std::string_view letter) {
+  const size_t at = letter.size() == 1 ? kLetters.find(letter) : std::string_view::npos;
+  if (at == std::string_view::npos) return std::nullopt;
+  return static_cast<ProcessMark::Kind>(at);
+}
+
 std::string FormatProcessMark(std::string_view nonce, ProcessMark mark) {
-  constexpr char kLetters[] = {'r', 'e', 's', 'f'};
   char tail[32];
   snprintf(tail, sizeof(tail), "%c:%03d:%06d", kLetters[static_cast<int>(mark.kind)], mark.value,
            mark.number);

@@ -37,6 +37,9 @@ inline constexpr size_t kProcessMarkBytes = 47;
 // \x1e NONCE : K : DDD : NNNNNN \x1e, with a nonce of 32 characters.
 std::string FormatProcessMark(std::string_view nonce, ProcessMark mark);
 
+// Of its letter K; nothing for what is none.
+std::optional<ProcessMark::Kind> ProcessMarkKind(std::string_view letter);
+
 // How a process ended by its mark; nothing for kStarted.
 std::optional<Outcome> OutcomeOfMark(ProcessMark mark);
 

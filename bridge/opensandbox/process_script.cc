@@ -87,18 +87,29 @@ constexpr char kStatOf[] = R"(stat_of() {
 }
 )";
 
-// alive FOLDER: the program's pid in $p, 0 unless it runs, and its group in $g. What was killed
-// together with its wrapper has left its pid behind, which is somebody else's by now or will be:
-// a process is known by its pid and its birth.
+// alive FOLDER: the program's pid in $p, 0 unless it runs, its state in $a and its group in $g.
+// What was killed together with its wrapper has left its pid behind, which is somebody else's by
+// now or will be: a process is known by its pid and its birth.
 constexpr char kAlive[] = R"(alive() {
-  p=0; b=
+  p=0; b=; a=-
   { [ -e "$1/p" ] && read -r p b; } 2>/dev/null <"$1/p"
   case $p in ''|*[!0-9]*|0|1) p=0; return;; esac
   stat_of "$p"
   set -- $t
-  g=$3
+  a=${1:--}; g=$3
   [ -n "$t" ] && [ "${b:-${20}}" = "${20}" ] || p=0
 }
+)";
+
+// tell FOLDER: the line of RecordScript().
+constexpr char kTell[] = R"(tell() {
+  alive "$1"
+  i=; c=; k=; v=; s=0
+  [ ! -e "$1/id" ] || read -r i <"$1/id"
+  [ ! -e "$1/n" ] || read -r c k v <"$1/n"
+  [ ! -e "$1/s" ] || s=1
+  echo "${i:--} $p $a $s ${c:-0} ${k:--} ${v:-0}"
+} 2>/dev/null
 )";
 
 }  // namespace
@@ -121,15 +132,17 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
             "\nmkdir -m 711 \"$__d\" 2>/dev/null; mkfifo -m 600 \"$__d/c\" 2>/dev/null\n"
             "exec 3>&2 2>\"$__d/m\"\n"
             "trap : HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU\n"
-            // How many marks there are is written after they were printed, in place, so that a
-            // reader finds one number or the other.
-            "__N=0; [ ! -e \"$__d/n\" ] || read -r __N <\"$__d/n\"; __N=$((10#0$__N))\n"
+            // How many marks there are, and the last one, is written after they were printed, in
+            // place and by one write, so that a reader finds the one or the other.
+            "__N=0; [ ! -e \"$__d/n\" ] || read -r __N __s <\"$__d/n\"; __N=$((10#0$__N))\n"
             "mark() { __M=$(printf '\\036%s:%s:%03d:%06d\\036' \"$__n\" \"$1\" \"$2\" \"$__N\"); "
             "printf %s "
             "\"$__M\"";
   // Pipes are two streams, and the end of both must be known.
   if (!spec.terminal) script += "; printf %s \"$__M\" >&3";
-  script += "; __N=$((__N+1)); printf '%06d\\n' \"$__N\" 1<>\"$__d/n\"; }\n";
+  script +=
+      "; __N=$((__N+1)); printf '%06d %s %03d\\n' \"$__N\" \"$1\" \"$2\" "
+      "1<>\"$__d/n\"; }\n";
   if (!spec.terminal) script += kFeeder;
   script +=
       Exports(spec, user) +
@@ -186,10 +199,8 @@ std::string AwaitStartScript(std::string_view folder) {
          started + " && echo \"$p\"\n";
 }
 
-std::string PidScript(std::string_view folder) {
-  return std::string(kStatOf) + kAlive + "d=" + ShellQuote(folder) +
-         "\nalive \"$d\"\nc=0\n[ ! -e \"$d/n\" ] || read -r c <\"$d/n\"\n"
-         "s=0\n[ ! -e \"$d/s\" ] || s=1\necho \"$p\"; echo \"${c:-0}\"; echo $s\n";
+std::string RecordScript(std::string_view folder) {
+  return std::string(kStatOf) + kAlive + kTell + "tell " + ShellQuote(folder) + "\n";
 }
 
 std::string SignalProcessScript(std::string_view folder, int signal, bool group) {
@@ -249,9 +260,8 @@ exit 0
 }
 
 std::string ListOwnScript(std::string_view scratch) {
-  return std::string(kStatOf) + kAlive + "for d in " + ShellQuote(scratch) +
-         "/.sandbox-bridge-p-*; do\n  read -r i <\"$d/id\" || continue\n"
-         "  alive \"$d\"\n  echo \"$i $p\"\ndone 2>/dev/null\n";
+  return std::string(kStatOf) + kAlive + kTell + "for d in " + ShellQuote(scratch) +
+         "/.sandbox-bridge-p-*; do\n  [ ! -e \"$d/id\" ] || tell \"$d\"\ndone\n";
 }
 
 std::string ListAllScript() {

@@ -36,9 +36,10 @@ std::string RestartScript(std::string_view folder, int marks);
 // Waits until the program was started for the first time (at most about a second) and prints its
 // pid.
 std::string AwaitStartScript(std::string_view folder);
-// Prints three lines: the pid, 0 unless the program runs; how many markers were printed; whether
-// the program was ever started, 0 or 1.
-std::string PidScript(std::string_view folder);
+// Prints a line "ID PID STATE STARTED MARKS KIND VALUE": the program's pid, 0 unless it runs, and
+// the kernel's letter for its state; whether it was ever started, 0 or 1; how many markers were
+// printed and what the last one said (process_marker.h). "-" for a word that there is not.
+std::string RecordScript(std::string_view folder);
 // To the program, or to every member of its session's group but the wrapper. Exit 3: nobody there.
 std::string SignalProcessScript(std::string_view folder, int signal, bool group);
 // To any pid, or to the group of that process; when no process has the pid, to the group of that
@@ -47,7 +48,7 @@ std::string SignalPidScript(int64_t pid, int signal, bool group);
 // Kills the program of a terminal and all of its session, jobs in groups of their own too, but the
 // wrapper. The program is stopped first, so that it starts nothing more meanwhile.
 std::string EndSessionScript(std::string_view folder);
-// One line a process of the bridge: ID PID-or-0.
+// Such a line for each process of the bridge.
 std::string ListOwnScript(std::string_view scratch);
 // All processes: a line "=PID PPID PGID STATE UID" each, then lines with its arguments in hex,
 // every one of them ended by a 00: nothing that is in them can be taken for a line.

@@ -14,6 +14,7 @@
 #include "bridge/opensandbox/error_body.h"
 #include "bridge/opensandbox/json.h"
 #include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/process_state.h"
 #include "bridge/opensandbox/remote_command.h"
 #include "bridge/opensandbox/timestamps.h"
 
@@ -67,12 +68,6 @@ std::vector<std::string> Arguments(std::string_view bytes) {
     bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
   }
   return arguments;
-}
-
-ProcessState StateOf(std::string_view letter) {
-  if (letter == "Z" || letter == "X") return ProcessState::kZombie;
-  if (letter == "T" || letter == "t") return ProcessState::kStopped;
-  return ProcessState::kRunning;
 }
 
 // `query`: "?pid=41", or empty for all.
@@ -153,7 +148,7 @@ bool ReadEntry(const json& entry, ProcessInfo* info) {
   info->parent_pid = number("ppid");
   info->group_id = number("pgid");
   if (info->pid <= 0 || info->parent_pid < 0 || info->group_id < 0) return false;
-  info->state = StateOf(text("state"));
+  info->state = StateOfLetter(text("state"));
   info->user = text("user");
   if (info->user.empty()) info->user = std::to_string(number("uid"));
   info->started_at = ParseTimestamp(text("started_at")).value_or(absl::InfinitePast());
@@ -213,7 +208,7 @@ std::vector<ProcessInfo> ParseProcessList(std::string_view text) {
     head >> info.pid >> info.parent_pid >> info.group_id >> state >> info.user;
     readable = !head.fail() && info.pid > 0;
     if (!readable) continue;
-    info.state = StateOf(state);
+    info.state = StateOfLetter(state);
     list.push_back(std::move(info));
   }
   finish();

@@ -43,7 +43,7 @@ struct ProcessInfo {
   std::optional<Outcome> outcome = {};
   absl::Time started_at = absl::InfinitePast();
   bool terminal = false;
-  int64_t output_offset = 0;
+  std::optional<int64_t> output_offset = {};  // absent: unknown
 };
 
 struct ProcessSignal {

@@ -83,7 +83,7 @@ void ProcessInfoToProto(const ProcessInfo& info, v1::ProcessInfo* proto) {
     TimeToProto(info.started_at, proto->mutable_started_at());
   }
   proto->set_terminal(info.terminal);
-  proto->set_output_offset(info.output_offset);
+  if (info.output_offset) proto->set_output_offset(*info.output_offset);
 }
 
 void ProcessEventToProto(ProcessEvent event, v1::ProcessEvent* proto) {

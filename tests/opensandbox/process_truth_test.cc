@@ -20,11 +20,14 @@
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/process_client.h"
 #include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/process_state.h"
 #include "tests/opensandbox/process_fixture.h"
 
 namespace bridge {
 namespace {
 
+using ::testing::Each;
+using ::testing::Field;
 using ::testing::SizeIs;
 using R = ErrorReason;
 namespace fs = std::filesystem;
@@ -108,6 +111,48 @@ TEST_P(ProcessTruth, KilledWithWhatWatchesItItIsOver) {
   }
 }
 
+// A list said of every process that did not run that it had ended, and of every other one that it
+// ran; and nobody but an attachment told how one had ended.
+TEST_P(ProcessTruth, StatesAndEndsAreTheSameEverywhere) {
+  const auto check = [this](const std::string& id, ProcessState state) {
+    const absl::Time until = absl::Now() + absl::Seconds(10);
+    while (Get(id).state != state && absl::Now() < until) std::this_thread::yield();
+    const ProcessInfo got = Get(id);
+    EXPECT_EQ(got.state, state);
+    EXPECT_TRUE(got.output_offset.has_value());
+    const auto own = RunTask(bench.loop, [&] { return processes.List({}, {"box", ""}, false); });
+    EXPECT_TRUE(own.ok()) << own.status();
+    EXPECT_THAT(*own, SizeIs(1));
+    EXPECT_FALSE(own->front().output_offset.has_value());
+    for (const ProcessInfo& info : {own->front(), Listed(id)}) {
+      EXPECT_EQ(info.state, state);
+      EXPECT_EQ(info.outcome, got.outcome);
+      EXPECT_EQ(info.pid, got.pid);
+    }
+    EXPECT_TRUE(*RunTask(bench.loop, [&] { return processes.Delete({}, {"box", ""}, id); }));
+    return got.outcome;
+  };
+  EXPECT_EQ(check(Start({.shell = ":"}, true), ProcessState::kPending), std::nullopt);
+  EXPECT_EQ(check(Start({.shell = "kill -STOP $$"}), ProcessState::kStopped), std::nullopt);
+  EXPECT_EQ(check(Start({.argv = {"sleep", Nap()}}), ProcessState::kRunning), std::nullopt);
+  EXPECT_EQ(check(Start({.shell = "echo x; exit 3"}), ProcessState::kExited), Outcome(ExitCode{3}));
+  EXPECT_EQ(check(Start({.shell = "kill $$", .terminal = TerminalSize{}}), ProcessState::kExited),
+            Outcome(Signalled{15}));
+  const auto end = check(Start({.argv = {"no-such-program"}}), ProcessState::kExited);
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(std::holds_alternative<SpawnFailed>(*end));
+}
+
+// A daemon that was started anew knows none of its processes, but their folders are still there.
+TEST_P(ProcessTruth, WhatTheDaemonForgotIsNotListed) {
+  const fs::path folder = fs::path(ProcessFolder(execd.tmpdir(), std::string(32, 'f')));
+  fs::create_directory(folder);
+  std::ofstream(folder / "id") << "p.none." << std::string(32, 'f') << "\n";
+  std::ofstream(folder / "s") << "999999999 1\n";
+  std::ofstream(folder / "n") << "000001 e 000\n";
+  EXPECT_THAT(ListAll(), Each(Field(&ProcessInfo::process_id, "")));
+}
+
 // ---- What the scripts make of a folder
 
 class ProcessFolderTest : public ::testing::Test {
@@ -161,14 +206,22 @@ TEST_F(ProcessFolderTest, APidIsKnownByItsBirth) {
   Write("id", "p.x.y\n");
   Write("s", "1\n");
   Write("p", self + " " + StartOf(getpid()));
-  EXPECT_EQ(Run(PidScript(folder_.string())), self + "\n0\n1\n");
+  Write("n", "000001 e 007\n");
+  const std::string script = RecordScript(folder_.string());
+  const auto record = ParseProcessRecord(Run(script));
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->process_id, "p.x.y");
+  EXPECT_EQ(record->pid, getpid());
+  EXPECT_TRUE(record->started);
+  EXPECT_EQ(record->marks.count, 1);
+  EXPECT_EQ(record->marks.ended, Outcome(ExitCode{7}));
   int status = -1;
   Run(SignalProcessScript(folder_.string(), 0, false), &status);
   EXPECT_EQ(status, 0);
   for (const std::string& other : {self + " 12345\n", std::string("999999999 1\n"),
                                    std::string("1 1\n"), std::string("\n"), std::string("x y\n")}) {
     Write("p", other);
-    EXPECT_EQ(Run(PidScript(folder_.string())), "0\n0\n1\n") << other;
+    EXPECT_EQ(ParseProcessRecord(Run(script)).value_or(ProcessRecord{.pid = 7}).pid, 0) << other;
     for (const bool group : {false, true}) {
       Run(SignalProcessScript(folder_.string(), 0, group), &status);
       EXPECT_EQ(status, 3) << other;
