@@ -31,12 +31,6 @@ constexpr absl::Duration kMaxMarkPatience = absl::Seconds(5);
 constexpr size_t kMaxKept = 1 << 20;  // behind what may be the beginning of a mark
 constexpr char kEndOfInput = '\x04';  // Ctrl-D on a terminal
 
-absl::Status Unreachable(std::string_view why) {
-  return MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
-                   "the connection to the process was lost (" + std::string(why) +
-                       "); attach again at the last offset");
-}
-
 absl::Status AlreadyAttached() {
   return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED, "another client holds the process");
 }
@@ -149,7 +143,7 @@ Task<absl::Status> ProcessAttachment::AwaitConnected() {
       if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
       const auto code = socket_->end().code;
       if (code == kPolicy || code == kTakenOver) co_return AlreadyAttached();
-      co_return Unreachable("before it was attached");
+      co_return co_await Unreachable("before it was attached");
     }
     CO_ASSIGN_OR_RETURN(PtyFrame frame, ParsePtyFrame(std::move(message)));
     if (frame.kind == PtyFrame::Kind::kConnected) {
@@ -215,7 +209,8 @@ Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
   while (events_.empty()) {
     if (scanner_.kept_bytes() > kMaxKept) {
       co_await Decide();
-      if (scanner_.undecided()) co_return Unreachable("the mark of an end did not come whole");
+      if (scanner_.undecided())
+        co_return co_await Unreachable("the mark of an end did not come whole");
       continue;
     }
     WebSocketMessage message;
@@ -235,7 +230,7 @@ Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
     const bool cancelled = co_await Cancelled();
     if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
     if (in_time || wrapper_end_) {
-      CO_RETURN_IF_ERROR(TakeEnd());
+      CO_RETURN_IF_ERROR(co_await TakeEnd());
     } else {
       co_await Decide();
     }
@@ -327,17 +322,26 @@ void ProcessAttachment::TakeMark(ProcessMark mark) {
   ++marks_;
 }
 
-absl::Status ProcessAttachment::TakeEnd() {
+Task<absl::Status> ProcessAttachment::TakeEnd() {
   if (wrapper_end_) {
     Conclude(*wrapper_end_);
-    return absl::OkStatus();
+    co_return absl::OkStatus();
   }
   if (socket_->end().code == kTakenOver) {
     events_.push_back(Displaced{});
     over_ = true;
-    return absl::OkStatus();
+    co_return absl::OkStatus();
   }
-  return Unreachable(socket_->end().code ? "it was closed" : "without a word");
+  co_return co_await Unreachable(socket_->end().code ? "it was closed" : "without a word");
+}
+
+// Why the connection is gone: what became of the sandbox, or nothing that is known.
+Task<absl::Status> ProcessAttachment::Unreachable(std::string why) {
+  co_return co_await sandbox_.client.directory().Explain(
+      sandbox_.context, sandbox_.daemon->sandbox_id,
+      MakeError(
+          ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+          "the connection to the process was lost (" + why + "); attach again at the last offset"));
 }
 
 void ProcessAttachment::Conclude(Outcome outcome) {
@@ -354,7 +358,7 @@ Task<absl::Status> ProcessAttachment::Send(std::string frame, WebSocketKind kind
   if (sent || over_) co_return absl::OkStatus();
   const bool cancelled = co_await Cancelled();
   if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
-  co_return Unreachable("input could not be sent");
+  co_return co_await Unreachable("input could not be sent");
 }
 
 std::string ProcessAttachment::NextInputFrame(std::string_view* bytes) const {

@@ -37,12 +37,13 @@ class ProcessAttachment {
   // the output), those of the transport.
   Task<absl::Status> Open(AttachOptions options);
 
-  // The next event; the last one is ProcessDrained or Displaced. Errors: SANDBOX_UNREACHABLE
-  // (attach again at the last offset), CANCELLED.
+  // The next event; the last one is ProcessDrained or Displaced. Errors: what became of the sandbox
+  // (SANDBOX_NOT_FOUND, SANDBOX_NOT_RUNNING), else SANDBOX_UNREACHABLE (attach again at the last
+  // offset); CANCELLED.
   Task<absl::StatusOr<ProcessEvent>> Next();
 
   // `offset`: of the first byte, counted in this attachment. What was taken before is skipped.
-  // Errors: INVALID_ARGUMENT (a hole; after the end), SANDBOX_UNREACHABLE.
+  // Errors: INVALID_ARGUMENT (a hole; after the end), as Next().
   Task<absl::Status> SendInput(int64_t offset, std::string_view bytes);
   Task<absl::Status> SendEof();
   Task<absl::Status> Resize(TerminalSize size);
@@ -59,7 +60,8 @@ class ProcessAttachment {
   Task<void> Decide();
   void TakeMark(ProcessMark mark);
   bool Ended() const { return outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2); }
-  absl::Status TakeEnd();
+  Task<absl::Status> TakeEnd();
+  Task<absl::Status> Unreachable(std::string why);
   void Conclude(Outcome outcome);
   std::string NextInputFrame(std::string_view* bytes) const;
   Task<absl::Status> Send(std::string frame, WebSocketKind kind);

@@ -88,8 +88,9 @@ struct Told {
 };
 
 Told Attach(const ScriptedPty& pty, AttachOptions options = {.offset = 0}, bool terminal = true,
-            size_t enough = 1000) {
+            size_t enough = 1000, absl::Status explanation = absl::OkStatus()) {
   ExecBench bench(pty.url());
+  bench.directory.SetExplanation(std::move(explanation));
   return RunTask(bench.loop, [&]() -> Task<Told> {
     Told told;
     SandboxHandle sandbox{bench.daemon,
@@ -152,6 +153,19 @@ TEST(ProcessAttachment, ALostConnectionIsNoEndOfTheProcess) {
     EXPECT_EQ(ReasonOf(told.status), R::ERROR_REASON_SANDBOX_UNREACHABLE) << told.status;
     EXPECT_THAT(told.events, ElementsAre("attached 0", "0:out"));
   }
+}
+
+TEST(ProcessAttachment, ASandboxThatIsGoneIsNotOneToComeBackTo) {
+  const absl::Status gone = MakeError(R::ERROR_REASON_SANDBOX_NOT_FOUND, "no sandbox of this id");
+  const ScriptedPty lost(Saying(Out("out"), true));
+  EXPECT_EQ(ReasonOf(Attach(lost, {.offset = 0}, true, 1000, gone).status),
+            R::ERROR_REASON_SANDBOX_NOT_FOUND);
+  const ScriptedPty early([](RawConnection& peer, const std::string& head) {
+    peer.Write(WebSocketAnswer(head));
+    peer.Close();
+  });
+  EXPECT_EQ(ReasonOf(Attach(early, {.offset = 0}, true, 1000, gone).status),
+            R::ERROR_REASON_SANDBOX_NOT_FOUND);
 }
 
 TEST(ProcessAttachment, TakenOverIsSaid) {
