@@ -2,6 +2,7 @@
 #include "bridge/net/connection.h"
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cassert>
@@ -118,6 +119,11 @@ Task<absl::Status> Connection::Open(std::string url, absl::Duration timeout) {
 }
 
 int Connection::fd() const { return impl_->fd(); }
+
+void Connection::ResetWhenClosed() {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  if (fd() >= 0) (void)setsockopt(fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
 
 Connection::Io Connection::TryRead(char* data, size_t capacity, size_t* bytes) {
   *bytes = 0;

@@ -33,6 +33,10 @@ class Connection {
 
   int fd() const;  // valid after Open() succeeded
 
+  // Closing it will throw away what was not sent, and tell the peer at once. Else the news of the
+  // end waits behind that, for ever if the peer does not read.
+  void ResetWhenClosed();
+
   Io TryRead(char* data, size_t capacity, size_t* bytes);
   // After kWouldBlock the same bytes must come again, at the same place (TLS wants it).
   Io TryWrite(std::string_view data, size_t* bytes);

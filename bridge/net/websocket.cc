@@ -102,6 +102,8 @@ Task<bool> WebSocket::Close(uint16_t code, std::string_view reason) {
   co_return co_await impl_->session->Close(code, reason);
 }
 
+void WebSocket::ResetWhenDropped() { impl_->connection.ResetWhenClosed(); }
+
 const WebSocketEnd& WebSocket::end() const {
   static const WebSocketEnd none;
   return impl_->session ? impl_->session->end() : none;

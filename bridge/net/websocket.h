@@ -75,6 +75,10 @@ class WebSocket {
   // a frame without one; a reason is cut at 123 bytes. False as for Write().
   Task<bool> Close(uint16_t code, std::string_view reason);
 
+  // For a peer that does not read: what it was sent and has not got is thrown away, and it learns
+  // at once that the connection is over, when this goes.
+  void ResetWhenDropped();
+
   const WebSocketEnd& end() const;
 
  private:

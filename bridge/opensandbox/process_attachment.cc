@@ -24,6 +24,7 @@ constexpr int64_t kLookBack = 64 * 1024 + 4 * static_cast<int64_t>(kProcessMarkB
 constexpr int kHandoverTries = 5;
 constexpr absl::Duration kHandoverPause = absl::Milliseconds(50);
 constexpr absl::Duration kGoodbye = absl::Seconds(2);
+constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);  // while input is not taken
 constexpr uint16_t kNormal = 1000;
 // A mark is written at once: its rest does not take long.
 constexpr absl::Duration kMarkPatience = absl::Milliseconds(50);
@@ -44,18 +45,22 @@ ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std:
       scanner_(key_.nonce, key_.terminal),
       numbering_(key_.terminal) {}
 
-// An orderly close lets the daemon know at once that nobody holds the process any more.
+// An orderly close lets the daemon know at once that nobody holds the process any more. One that
+// waits for a program to take its input does not read that, but sees that the connection is reset.
 ProcessAttachment::~ProcessAttachment() {
   if (socket_ == nullptr) return;
-  sandbox_.background.Start("let go of a process",
-                            [&loop = sandbox_.loop(), socket = std::shared_ptr<WebSocket>(
-                                                          std::move(socket_))]() -> Task<void> {
-                              (void)co_await RunWithin(loop, kGoodbye, [&socket]() -> Task<void> {
-                                bool more = co_await socket->Close(kNormal, "");
-                                WebSocketMessage ignored;
-                                while (more) more = co_await socket->Read(&ignored);
-                              });
-                            });
+  const absl::Duration patience = taken_ == sent_ ? kGoodbye : kShortGoodbye;
+  sandbox_.background.Start(
+      "let go of a process",
+      [&loop = sandbox_.loop(), patience,
+       socket = std::shared_ptr<WebSocket>(std::move(socket_))]() -> Task<void> {
+        const bool orderly = co_await RunWithin(loop, patience, [&socket]() -> Task<void> {
+          bool more = co_await socket->Close(kNormal, "");
+          WebSocketMessage ignored;
+          while (more) more = co_await socket->Read(&ignored);
+        });
+        if (!orderly) socket->ResetWhenDropped();
+      });
 }
 
 Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
@@ -248,7 +253,8 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
       return absl::OkStatus();
     case PtyFrame::Kind::kPong:
       if (!pings_.empty()) {
-        events_.push_back(StdinTaken{pings_.front()});
+        taken_ = pings_.front();
+        events_.push_back(StdinTaken{taken_});
         pings_.pop_front();
       }
       return absl::OkStatus();

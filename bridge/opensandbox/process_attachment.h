@@ -80,6 +80,7 @@ class ProcessAttachment {
   std::optional<int64_t> wanted_;  // the API's number of the first byte to deliver
   int64_t next_ = 0;               // the API's number of the next output byte
   int64_t sent_ = 0;               // input given to the daemon
+  int64_t taken_ = 0;              // of it, by the process
   std::deque<int64_t> pings_;      // input that lies before each unanswered ping
   int marks_ = 0;  // of the present end: a process on pipes tells it on both streams
   std::optional<Outcome> outcome_;

@@ -94,6 +94,38 @@ TEST_P(ProcessHolders, WhoAskForOneMoreRunGetOne) {
   EXPECT_THAT(Lines(runs), SizeIs(2));
 }
 
+// The daemon does not read what comes behind input that the program does not take: not the news
+// that nobody holds the process any more, either.
+TEST_P(ProcessHolders, StuckInputDoesNotHoldAProcess) {
+  for (const size_t size : {size_t{300'000}, size_t{16} << 20}) {
+    const bool terminal = size < (size_t{1} << 20);
+    ProcessSpec spec{.shell = "stty raw 2>/dev/null; echo up; exec sleep " + Nap()};
+    if (terminal) spec.terminal = TerminalSize{};
+    const std::string id = Start(spec);
+    const absl::Duration taken = RunTask(bench.loop, [&]() -> Task<absl::Duration> {
+      const AttachOptions polite{.offset = 0};
+      auto first = co_await processes.Attach(bench.context, bench.box, id, polite);
+      EXPECT_TRUE(first.ok()) << first.status();
+      if (!first.ok()) co_return absl::InfiniteDuration();
+      const std::string much(size, 'x');
+      // Input fills the program's pipe or terminal, or all buffers on the way there.
+      (void)co_await RunWithin(bench.loop, absl::Milliseconds(500), [&]() -> Task<void> {
+        (void)co_await (*first)->SendInput(0, much);
+      });
+      first->reset();
+      const absl::Duration cut = bench.loop.Now();
+      absl::Status second;
+      do {
+        auto attachment = co_await processes.Attach(bench.context, bench.box, id, polite);
+        second = attachment.status();
+      } while (ReasonOf(second) == R::ERROR_REASON_ALREADY_ATTACHED);
+      EXPECT_TRUE(second.ok()) << second;
+      co_return bench.loop.Now() - cut;
+    });
+    EXPECT_LT(taken, absl::Milliseconds(1500));
+  }
+}
+
 TEST_P(ProcessHolders, AScriptsDeathHasNoCauseThatNobodyKnows) {
   const auto why = [this](const std::string& signal) {
     const auto ended = RunTask(bench.loop, [&] {
