@@ -330,6 +330,15 @@ void ProcessAttachment::TakeMark(ProcessMark mark) {
 
 Task<absl::Status> ProcessAttachment::TakeEnd() {
   if (wrapper_end_) {
+    if (!outcome_ && std::holds_alternative<Signalled>(*wrapper_end_)) {
+      // By a caller who deleted the process, after which the daemon does not know it; or by others.
+      const auto state = co_await FetchPtyState(sandbox_, key_.session);
+      if (ReasonOf(state.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) {
+        wrapper_end_ = CancelledEnd{true};
+      } else if (!state.ok()) {
+        co_return state.status();
+      }
+    }
     Conclude(*wrapper_end_);
     co_return absl::OkStatus();
   }

@@ -8,8 +8,8 @@ namespace bridge {
 namespace {
 
 constexpr char kEdge = '\x1e';
-constexpr size_t kTailBytes = 13;              // K : DDD : NNNNNN \x1e
-constexpr std::string_view kLetters = "resf";  // in the order of ProcessMark::Kind
+constexpr size_t kTailBytes = 13;               // K : DDD : NNNNNN \x1e
+constexpr std::string_view kLetters = "resfc";  // in the order of ProcessMark::Kind
 
 std::optional<int> Digits(std::string_view text) {
   int value = 0;
@@ -55,6 +55,8 @@ std::optional<Outcome> OutcomeOfMark(ProcessMark mark) {
       return ExitCode{mark.value};
     case ProcessMark::Kind::kSignal:
       return Signalled{mark.value, false};
+    case ProcessMark::Kind::kCancelled:
+      return CancelledEnd{true, Signalled{mark.value, false}};
     case ProcessMark::Kind::kFailed:
       break;
   }
@@ -105,7 +107,7 @@ size_t ProcessMarkScanner::Match(const Candidate& candidate, std::string_view by
     if (at < prefix_.size()) return prefix_[at] == c;
     switch (at - prefix_.size()) {
       case 0:
-        return c == 'r' || c == 'e' || c == 's' || c == 'f';
+        return kLetters.find(c) != std::string_view::npos;
       case 1:
       case 5:
         return c == ':';

@@ -21,10 +21,11 @@ namespace bridge {
 
 struct ProcessMark {
   enum class Kind {
-    kStarted,  // the program was started once more
-    kExited,   // value: its exit code
-    kSignal,   // value: the signal that killed it
-    kFailed,   // value: 127 not found, 126 not executable, 125 bad user, 124 bad directory
+    kStarted,    // the program was started once more
+    kExited,     // value: its exit code
+    kSignal,     // value: the signal that killed it
+    kFailed,     // value: 127 not found, 126 not executable, 125 bad user, 124 bad directory
+    kCancelled,  // value: the signal that killed it, which a caller had sent
   };
   Kind kind = Kind::kExited;
   int value = 0;

@@ -148,7 +148,7 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
       Exports(spec, user) +
       // What the daemon starts ignores SIGINT, and only `env` can undo that.
       "__E=\nenv --default-signal=INT true 2>/dev/null && __E='env --default-signal=INT,QUIT'\n"
-      "__U=\nwhile :; do\n  : >\"$__d/m\"; rm -f \"$__d/f\"\n" +
+      "__U=\nwhile :; do\n  : >\"$__d/m\"; rm -f \"$__d/f\" \"$__d\"/k*\n" +
       std::string(spec.terminal
                       ? ""
                       : "  feed $(((__N+1)/2)) <&4 >\"$__d/i\" 2>/dev/null 3>&- &\n  __F=$!\n") +
@@ -164,7 +164,8 @@ std::string ProcessWrapper(const ProcessSpec& spec, const StockUser& user, std::
       // Lets the daemon empty both pipes first, so that the marks come last in its numbering.
       std::string(spec.terminal ? "" : "  sleep 0.03 2>/dev/null\n") +
       "  if [ -e \"$__d/f\" ]; then mark f \"$__s\"\n"
-      "  elif [ \"$__s\" -gt 128 ] && [ -s \"$__d/m\" ]; then mark s $((__s-128))\n"
+      "  elif [ \"$__s\" -gt 128 ] && [ -s \"$__d/m\" ]; then\n"
+      "    __k=s; [ ! -e \"$__d/k$((__s-128))\" ] || __k=c\n    mark $__k $((__s-128))\n"
       "  else mark e \"$__s\"; fi\n" +
       // Not before: its end would be told where the program's is.
       std::string(spec.terminal ? "" : "  kill -9 \"$__F\" 2>/dev/null; wait \"$__F\"\n") +
@@ -205,8 +206,9 @@ std::string RecordScript(std::string_view folder) {
 
 std::string SignalProcessScript(std::string_view folder, int signal, bool group) {
   const std::string number = std::to_string(signal);
-  std::string script = std::string(kStatOf) + kAlive + "alive " + ShellQuote(folder) +
-                       "\n[ \"$p\" != 0 ] || exit 3\n";
+  // Noted before it is sent, or the end could be told without its reason.
+  std::string script = std::string(kStatOf) + kAlive + "d=" + ShellQuote(folder) +
+                       "\nalive \"$d\"\n[ \"$p\" != 0 ] || exit 3\n: >\"$d/k" + number + "\"\n";
   if (!group) return script + "kill -" + number + " \"$p\" 2>/dev/null || exit 3\n";
   // The wrapper leads the group and must live to tell the end.
   return script +
@@ -236,8 +238,10 @@ p=-$p
 }
 
 std::string EndSessionScript(std::string_view folder) {
-  return std::string(kStatOf) + kAlive + "alive " + ShellQuote(folder) + R"(
+  return std::string(kStatOf) + kAlive + "d=" + ShellQuote(folder) + R"(
+alive "$d"
 [ "$p" != 0 ] || exit 0
+: >"$d/k9"
 stat_of "$p"
 set -- $t
 s=$4

@@ -283,6 +283,17 @@ async def test_a_displaced_holder_gets_the_same_error_everywhere(
         await second.write(b"x")
 
 
+async def test_the_exit_code_of_who_was_signalled_to_death(handle: SandboxBridgeHandle) -> None:
+    processes: Any = handle.processes
+    held = await processes.attach(await processes.create(command="echo up; exec sleep 700"))
+    output = held.output()
+    assert await anext(output) == (0, b"up\n")
+    await held.signal("KILL")
+    assert [piece async for piece in output] == []
+    assert held.exit_code == 137
+    await held.close()
+
+
 async def test_a_cut_attachment_is_no_exit(
     bridge: FakeBridge, handle: SandboxBridgeHandle, upstream: Upstream
 ) -> None:

@@ -181,7 +181,7 @@ TEST_P(Processes, SignalsReachTheProgram) {
   EXPECT_TRUE(RunTask(bench.loop, [&] {
                 return processes.Signal({}, {"box", ""}, killed, {SIGKILL, true});
               }).ok());
-  EXPECT_EQ(Attach(killed, {.offset = 0}).outcome, Outcome(Signalled{9}));
+  EXPECT_EQ(Attach(killed, {.offset = 0}).outcome, Outcome(CancelledEnd{true, Signalled{9}}));
   EXPECT_TRUE(AllGone(nap));
   EXPECT_EQ(
       ReasonOf(RunTask(

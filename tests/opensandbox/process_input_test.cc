@@ -138,7 +138,7 @@ TEST_P(Processes, TheEndIsToldWhenItIsTrue) {
     EXPECT_TRUE(sent.ok()) << sent;
   }
   const Seen seen = Attach(id, {.offset = 0});
-  EXPECT_EQ(seen.outcome, Outcome(Signalled{SIGKILL, false}));
+  EXPECT_EQ(seen.outcome, Outcome(CancelledEnd{true, Signalled{SIGKILL}}));
   const auto size = fs::file_size(file);
   bench.Run({.argv = {"sleep", "0.1"}});
   EXPECT_EQ(fs::file_size(file), size);

@@ -89,6 +89,17 @@ TEST(ProcessMark, HasAFixedLength) {
   EXPECT_EQ(FormatProcessMark(kNonce, {Kind::kSignal, 9}).size(), kProcessMarkBytes);
 }
 
+TEST(ProcessMark, ALetterAKind) {
+  for (const auto& [letter, kind] : {std::pair{"r", Kind::kStarted},
+                                     {"e", Kind::kExited},
+                                     {"s", Kind::kSignal},
+                                     {"f", Kind::kFailed},
+                                     {"c", Kind::kCancelled}}) {
+    EXPECT_EQ(ProcessMarkKind(letter), kind);
+  }
+  for (const char* none : {"", "x", "re", "-"}) EXPECT_FALSE(ProcessMarkKind(none)) << none;
+}
+
 TEST(ProcessMarkScanner, TakesMarksOutUnderAllSplits) {
   const std::string text = std::string("a\x1e\x1e") + "b" +
                            FormatProcessMark(kNonce, {Kind::kExited, 3}) +
@@ -193,6 +204,7 @@ TEST(ProcessNumbering, LeavesMarksOut) {
 TEST(OutcomeOfMark, EachKind) {
   EXPECT_EQ(OutcomeOfMark({Kind::kExited, 3}), Outcome(ExitCode{3}));
   EXPECT_EQ(OutcomeOfMark({Kind::kSignal, 9}), Outcome(Signalled{9}));
+  EXPECT_EQ(OutcomeOfMark({Kind::kCancelled, 9}), Outcome(CancelledEnd{true, Signalled{9}}));
   EXPECT_FALSE(OutcomeOfMark({Kind::kStarted, 0}).has_value());
   EXPECT_EQ(std::get<SpawnFailed>(*OutcomeOfMark({Kind::kFailed, 127})).kind,
             SpawnFailed::Kind::kNotFound);

@@ -220,7 +220,7 @@ class ProcessModel {
         const absl::Status status =
             Do([&] { return processes().Signal({}, box_, id_, {SIGKILL, Pick(2) == 0}); });
         EXPECT_TRUE(status.ok()) << status << log_;
-        outcome_ = Signalled{SIGKILL, false};
+        outcome_ = CancelledEnd{true, Signalled{SIGKILL}};
       }
     }
     ReadToEnd();

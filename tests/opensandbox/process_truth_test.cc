@@ -51,6 +51,14 @@ class ProcessTruth : public Processes {
     EXPECT_TRUE(info.ok()) << info.status();
     return info.ok() ? *info : ProcessInfo();
   }
+  static pid_t ParentOf(pid_t pid) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::string word;
+    pid_t parent = 0;
+    while (status >> word && word != "PPid:") continue;
+    status >> parent;
+    return parent;
+  }
   absl::Status Signal(const std::string& id, ProcessSignal signal) {
     return RunTask(bench.loop, [&] { return processes.Signal({}, {"box", ""}, id, signal); });
   }
@@ -79,7 +87,7 @@ TEST_P(ProcessTruth, NoNameHidesAProcess) {
   EXPECT_GT(Listed(id).parent_pid, 1);
   const absl::Status sent = Signal(id, {SIGKILL, true});
   ASSERT_TRUE(sent.ok()) << sent;
-  EXPECT_EQ(Attach(id, {.offset = 0}).outcome, Outcome(Signalled{9}));
+  EXPECT_EQ(Attach(id, {.offset = 0}).outcome, Outcome(CancelledEnd{true, Signalled{9}}));
   fs::remove(odd);
 }
 
@@ -141,6 +149,65 @@ TEST_P(ProcessTruth, StatesAndEndsAreTheSameEverywhere) {
   const auto end = check(Start({.argv = {"no-such-program"}}), ProcessState::kExited);
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(std::holds_alternative<SpawnFailed>(*end));
+}
+
+// Whether a caller sent the signal: it was somebody's in either case.
+TEST_P(ProcessTruth, WhoSentTheSignalIsKnown) {
+  const Outcome cancelled = CancelledEnd{true, Signalled{15}};
+  const std::string nap = Nap();
+  const std::string id = Start({.shell = "sleep " + nap + "; :"});
+  while (Sleepers(nap).empty()) std::this_thread::yield();
+  EXPECT_TRUE(Signal(id, {SIGTERM, true}).ok());
+  EXPECT_EQ(Attach(id, {.offset = 0}).outcome, cancelled);
+  EXPECT_EQ(Get(id).outcome, cancelled);
+  // Of an earlier run it tells nothing.
+  const Seen again = RunTask(bench.loop, [&]() -> Task<Seen> {
+    Seen seen;
+    const AttachOptions options{.restart_if_exited = true};
+    auto attachment = co_await processes.Attach(bench.context, bench.box, id, options);
+    seen.status = attachment.status();
+    if (!attachment.ok()) co_return seen;
+    std::thread killer([&nap] {
+      while (Sleepers(nap).empty()) std::this_thread::yield();
+      const pid_t shell = ParentOf(Sleepers(nap)[0]);
+      kill(shell, SIGTERM);
+    });
+    while (!seen.drained && seen.status.ok()) {
+      auto event = co_await (*attachment)->Next();
+      seen.status = event.status();
+      if (event.ok()) Take(*event, &seen);
+    }
+    killer.join();
+    co_return seen;
+  });
+  EXPECT_TRUE(again.status.ok()) << again.status;
+  EXPECT_EQ(again.outcome, Outcome(Signalled{15}));
+}
+
+TEST_P(ProcessTruth, WhoHoldsADeletedProcessIsTold) {
+  for (const bool terminal : {false, true}) {
+    ProcessSpec spec{.shell = "echo up; exec sleep " + Nap()};
+    if (terminal) spec.terminal = TerminalSize{};
+    const std::string id = Start(spec);
+    const Seen seen = RunTask(bench.loop, [&]() -> Task<Seen> {
+      Seen held;
+      const AttachOptions options{.offset = 0};
+      auto attachment = co_await processes.Attach(bench.context, bench.box, id, options);
+      held.status = attachment.status();
+      if (!attachment.ok()) co_return held;
+      const auto deleted = co_await processes.Delete(bench.context, bench.box, id);
+      EXPECT_TRUE(deleted.ok() && *deleted);
+      while (!held.drained && held.status.ok()) {
+        auto event = co_await (*attachment)->Next();
+        held.status = event.status();
+        if (event.ok()) Take(*event, &held);
+      }
+      co_return held;
+    });
+    EXPECT_TRUE(seen.status.ok()) << seen.status;
+    ASSERT_TRUE(seen.outcome.has_value());
+    EXPECT_TRUE(std::holds_alternative<CancelledEnd>(*seen.outcome)) << seen.outcome->index();
+  }
 }
 
 // A daemon that was started anew knows none of its processes, but their folders are still there.

@@ -153,5 +153,6 @@ async def _feed(resident: Resident, requests: Any, acks: asyncio.Queue[int]) -> 
 
 def _signal(resident: Resident, number: signal.Signals) -> None:
     if resident.process is not None and resident.process.returncode is None:
+        resident.sent.add(number)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(resident.process.pid, number)

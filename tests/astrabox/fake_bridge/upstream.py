@@ -11,10 +11,14 @@ import signal
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from astrabox_sandbox_bridge.client import v1
 
 from .errors import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _KEPT_BYTES = 1 << 20
 
@@ -42,6 +46,8 @@ class Resident:
         self.first = 0
         self.end = 0
         self.outcome: v1.Outcome | None = None
+        # Signals that callers sent to the present run.
+        self.sent: set[int] = set()
         self.changed = asyncio.Condition()
         # Whoever holds it; replaced on take-over.
         self.holder: object | None = None
@@ -54,6 +60,7 @@ class Resident:
         command = list(spec.argv.args) or ["bash", "-c", spec.shell]
         await self.close()
         self.outcome = None
+        self.sent.clear()
         self.process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
@@ -84,7 +91,7 @@ class Resident:
         )
         code = await process.wait()
         async with self.changed:
-            self.outcome = outcome_of(code)
+            self.outcome = outcome_of(code, self.sent)
             self.changed.notify_all()
 
     async def _copy(self, source: asyncio.StreamReader, stream: int) -> None:
@@ -105,7 +112,10 @@ class Resident:
             self.first = start + len(oldest)
 
 
-def outcome_of(code: int) -> v1.Outcome:
+def outcome_of(code: int, sent: Collection[int] = ()) -> v1.Outcome:
+    if -code in sent:
+        end = v1.Outcome.Signalled(number=-code)
+        return v1.Outcome(cancelled=v1.Outcome.Cancelled(confirmed=True, signal=end))
     if code < 0:
         return v1.Outcome(signal=v1.Outcome.Signalled(number=-code))
     return v1.Outcome(exit_code=code)

@@ -89,6 +89,9 @@ class BoxAttachment:
             case "signal":
                 assert self.outcome is not None
                 return 128 + self.outcome.signal.number
+            case "cancelled":
+                assert self.outcome is not None
+                return 128 + self.outcome.cancelled.signal.number
             case _:
                 return None
 
