@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,6 +209,23 @@ TEST_P(ProcessTruth, WhoHoldsADeletedProcessIsTold) {
     ASSERT_TRUE(seen.outcome.has_value());
     EXPECT_TRUE(std::holds_alternative<CancelledEnd>(*seen.outcome)) << seen.outcome->index();
   }
+}
+
+// `drained` is not the last word on what others print that the process left behind.
+TEST_P(ProcessTruth, WhatOthersPrintAfterTheEndIsKept) {
+  const fs::path go = fs::path(execd.tmpdir()) / "go";
+  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  const std::string id =
+      Start({.shell = "(read x <" + go.string() + "; echo late)& echo main; exit 4"});
+  const Seen end = Attach(id, {.offset = 0});
+  EXPECT_EQ(end.merged, "main\n");
+  EXPECT_EQ(end.outcome, Outcome(ExitCode{4}));
+  std::ofstream(go) << "\n";
+  Seen later;
+  const absl::Time until = absl::Now() + absl::Seconds(10);
+  while (later.merged.empty() && absl::Now() < until) later = Attach(id, {.offset = end.next});
+  EXPECT_EQ(later.merged, "late\n");
+  EXPECT_EQ(later.outcome, Outcome(ExitCode{4}));
 }
 
 // A daemon that was started anew knows none of its processes, but their folders are still there.
