@@ -6,35 +6,26 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
-#include "bridge/opensandbox/endpoint.h"
 #include "bridge/opensandbox/no_room.h"
 #include "bridge/opensandbox/process_script.h"
+#include "bridge/opensandbox/process_socket.h"
 #include "bridge/opensandbox/process_state.h"
 #include "bridge/opensandbox/remote_command.h"
 
 namespace bridge {
 namespace {
 
-constexpr absl::Duration kSmallLimit = absl::Seconds(10);
 constexpr uint16_t kTakenOver = 4001;
 constexpr uint16_t kPolicy = 1008;  // how the server's proxy passes on 404 and 409
 // So far before the wanted byte the replay begins, to see an end that was told before it. What one
 // stream had in its pipe may lie behind the other stream's mark.
 constexpr int64_t kLookBack = 64 * 1024 + 4 * static_cast<int64_t>(kProcessMarkBytes);
-constexpr int kHandoverTries = 5;
-constexpr absl::Duration kHandoverPause = absl::Milliseconds(50);
-constexpr absl::Duration kGoodbye = absl::Seconds(2);
-constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);  // while input is not taken
-constexpr uint16_t kNormal = 1000;
+constexpr absl::Duration kClosePatience = absl::Seconds(2);
 // A mark is written at once: its rest does not take long.
 constexpr absl::Duration kMarkPatience = absl::Milliseconds(50);
 constexpr absl::Duration kMaxMarkPatience = absl::Seconds(5);
 constexpr size_t kMaxKept = 1 << 20;  // behind what may be the beginning of a mark
 constexpr char kEndOfInput = '\x04';  // Ctrl-D on a terminal
-
-absl::Status AlreadyAttached() {
-  return MakeError(ErrorReason::ERROR_REASON_ALREADY_ATTACHED, "another client holds the process");
-}
 
 }  // namespace
 
@@ -45,22 +36,8 @@ ProcessAttachment::ProcessAttachment(SandboxHandle sandbox, ProcessKey key, std:
       scanner_(key_.nonce, key_.terminal),
       numbering_(key_.terminal) {}
 
-// An orderly close lets the daemon know at once that nobody holds the process any more. One that
-// waits for a program to take its input does not read that, but sees that the connection is reset.
 ProcessAttachment::~ProcessAttachment() {
-  if (socket_ == nullptr) return;
-  const absl::Duration patience = taken_ == sent_ ? kGoodbye : kShortGoodbye;
-  sandbox_.background.Start(
-      "let go of a process",
-      [&loop = sandbox_.loop(), patience,
-       socket = std::shared_ptr<WebSocket>(std::move(socket_))]() -> Task<void> {
-        const bool orderly = co_await RunWithin(loop, patience, [&socket]() -> Task<void> {
-          bool more = co_await socket->Close(kNormal, "");
-          WebSocketMessage ignored;
-          while (more) more = co_await socket->Read(&ignored);
-        });
-        if (!orderly) socket->ResetWhenDropped();
-      });
+  if (socket_ != nullptr) LetGoOfProcess(sandbox_, std::move(socket_), taken_ < sent_);
 }
 
 Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
@@ -101,40 +78,9 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   // Whether the marker of an end has been read can only be seen by looking at all that is kept.
   // Else: the daemon's number of a byte is never below the API's.
   const int64_t since = numbering_.ended() ? 0 : options.offset.value_or(end) - kLookBack;
-  co_return co_await Connect(options, std::max<int64_t>(0, since));
-}
-
-Task<absl::Status> ProcessAttachment::Connect(const AttachOptions& options, int64_t since) {
-  const std::string url = WebSocketUrl(sandbox_.daemon->endpoint.url) + "/pty/" +
-                          QueryEscape(key_.session) + "/ws?pty=" + (key_.terminal ? "1" : "0") +
-                          "&since=" + std::to_string(since) +
-                          (options.takeover ? "&takeover=1" : "");
-  // The same headers as any request to the daemon.
-  const HttpRequest like =
-      sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, "GET", "/", kSmallLimit);
-  // The holder before us may have let go a moment ago, and the daemon not have noticed yet.
-  absl::Status status;
-  for (int attempt = 0; attempt < kHandoverTries; ++attempt) {
-    socket_ = std::make_unique<WebSocket>(sandbox_.client.http());
-    status = co_await socket_->Connect(url, like.headers);
-    if (status.ok()) co_return co_await AwaitConnected();
-    status = co_await Refused(std::move(status));
-    if (ReasonOf(status) != ErrorReason::ERROR_REASON_ALREADY_ATTACHED) break;
-    const bool slept = co_await sandbox_.loop().Sleep(kHandoverPause);
-    if (!slept) break;
-  }
-  co_return status;
-}
-
-Task<absl::Status> ProcessAttachment::Refused(absl::Status failure) {
-  const auto& refusal = socket_->refusal();
-  if (!refusal) {
-    co_return co_await sandbox_.client.directory().Explain(
-        sandbox_.context, sandbox_.daemon->sandbox_id, std::move(failure));
-  }
-  if (refusal->status == 404) co_return UnknownProcess();
-  if (refusal->status == 409) co_return AlreadyAttached();
-  co_return DaemonError(*refusal, "attach to a process");
+  CO_ASSIGN_OR_RETURN(socket_, co_await OpenProcessSocket(
+                                   sandbox_, key_, std::max<int64_t>(0, since), options.takeover));
+  co_return co_await AwaitConnected();
 }
 
 // Replay, then "connected". What the replay tells comes out behind Attached.
@@ -222,7 +168,7 @@ Task<absl::StatusOr<ProcessEvent>> ProcessAttachment::Next() {
     bool more = false;
     // Output may follow the news of the wrapper's end; then the daemon closes, or ought to.
     const absl::Duration patience =
-        wrapper_end_ ? kGoodbye
+        wrapper_end_ ? kClosePatience
                      : std::max(decide_at_ - sandbox_.loop().Now(), absl::ZeroDuration());
     const bool in_time = co_await RunWithin(
         sandbox_.loop(), patience,

@@ -49,8 +49,6 @@ class ProcessAttachment {
   Task<absl::Status> Resize(TerminalSize size);
 
  private:
-  Task<absl::Status> Connect(const AttachOptions& options, int64_t since);
-  Task<absl::Status> Refused(absl::Status failure);
   Task<absl::Status> AwaitConnected();
   absl::Status TakeReplay(PtyFrame frame);
   Task<absl::Status> Restart();
