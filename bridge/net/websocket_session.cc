@@ -327,6 +327,9 @@ void WebSocketSession::WriteSocket() {
         writable_ = false;
         break;
       default:
+        // What the peer said before it stopped listening is there to be read: why, perhaps.
+        readable_ = true;
+        ReadSocket();
         return Lost(LostStatus(url_, HttpPhase::kBody));
     }
     if (output_sent_ == output_.size()) {

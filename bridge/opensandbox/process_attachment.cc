@@ -21,11 +21,11 @@ constexpr uint16_t kPolicy = 1008;  // how the server's proxy passes on 404 and 
 // stream had in its pipe may lie behind the other stream's mark.
 constexpr int64_t kLookBack = 64 * 1024 + 4 * static_cast<int64_t>(kProcessMarkBytes);
 constexpr absl::Duration kClosePatience = absl::Seconds(2);
+constexpr absl::Duration kEndPause = absl::Milliseconds(50);
 // A mark is written at once: its rest does not take long.
 constexpr absl::Duration kMarkPatience = absl::Milliseconds(50);
 constexpr absl::Duration kMaxMarkPatience = absl::Seconds(5);
 constexpr size_t kMaxKept = 1 << 20;  // behind what may be the beginning of a mark
-constexpr char kEndOfInput = '\x04';  // Ctrl-D on a terminal
 
 }  // namespace
 
@@ -198,7 +198,8 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
       if (Ended()) Conclude(*outcome_);
       return absl::OkStatus();
     case PtyFrame::Kind::kPong:
-      if (!pings_.empty()) {
+      // A daemon may answer for input that went nowhere since nobody is there to take it.
+      if (!pings_.empty() && !wrapper_end_ && !input_broken_) {
         taken_ = pings_.front();
         events_.push_back(StdinTaken{taken_});
         pings_.pop_front();
@@ -213,6 +214,12 @@ absl::Status ProcessAttachment::TakeFrame(PtyFrame frame) {
       if (frame.no_room) return NoRoomError();
       // Of those who take it over at the same time one is the last, and one waits in vain.
       if (frame.code == "ALREADY_CONNECTED") return AlreadyAttached();
+      if (frame.code == "STDIN_WRITE_FAILED") {
+        // The wrapper reads as long as it lives. Whether it is dead is asked when the daemon has
+        // closed, as it does now.
+        input_broken_ = true;
+        return absl::OkStatus();
+      }
       return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                        "the sandbox's daemon failed to run the process",
                        {.metadata = {{"upstream_code", frame.code}}});
@@ -275,25 +282,49 @@ void ProcessAttachment::TakeMark(ProcessMark mark) {
 }
 
 Task<absl::Status> ProcessAttachment::TakeEnd() {
-  if (wrapper_end_) {
-    if (!outcome_ && std::holds_alternative<Signalled>(*wrapper_end_)) {
-      // By a caller who deleted the process, after which the daemon does not know it; or by others.
-      const auto state = co_await FetchPtyState(sandbox_, key_.session);
-      if (ReasonOf(state.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) {
-        wrapper_end_ = CancelledEnd{true};
-      } else if (!state.ok()) {
-        co_return state.status();
-      }
-    }
-    Conclude(*wrapper_end_);
-    co_return absl::OkStatus();
-  }
-  if (socket_->end().code == kTakenOver) {
+  const std::optional<uint16_t> code = socket_->end().code;
+  if (!wrapper_end_ && code == kTakenOver) {
     events_.push_back(Displaced{});
     over_ = true;
     co_return absl::OkStatus();
   }
-  co_return co_await Unreachable(socket_->end().code ? "it was closed" : "without a word");
+  if (wrapper_end_ || input_broken_) co_return co_await TakeDeath();
+  absl::Status lost = co_await Unreachable(code ? "it was closed" : "without a word");
+  if (ReasonOf(lost) != ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE) co_return lost;
+  const absl::StatusOr<PtyState> state = co_await FetchPtyState(sandbox_, key_.session);
+  const bool unknown = ReasonOf(state.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND;
+  if (!unknown && (!state.ok() || state->running)) co_return lost;
+  Conclude(outcome_.value_or(LostWithItsWrapper()));
+  co_return absl::OkStatus();
+}
+
+// The daemon says that the wrapper is dead, or found nobody there to take input.
+Task<absl::Status> ProcessAttachment::TakeDeath() {
+  Outcome end = outcome_ ? *outcome_ : wrapper_end_.value_or(Signalled{});
+  if (!outcome_ && std::holds_alternative<Signalled>(end)) {
+    // By a caller who deleted the process, after which the daemon does not know it; or by others.
+    const absl::StatusOr<PtyState> state = co_await AskForEnd();
+    if (ReasonOf(state.status()) == ErrorReason::ERROR_REASON_PROCESS_NOT_FOUND) {
+      end = CancelledEnd{true};
+    } else if (!state.ok()) {
+      co_return state.status();
+    } else if (state->running && !wrapper_end_) {
+      co_return co_await Unreachable("its input could not be written");
+    }
+  }
+  Conclude(std::move(end));
+  co_return absl::OkStatus();
+}
+
+// The daemon may need a moment to find out after it could not write.
+Task<absl::StatusOr<PtyState>> ProcessAttachment::AskForEnd() {
+  const absl::Duration until = sandbox_.loop().Now() + kClosePatience;
+  while (true) {
+    absl::StatusOr<PtyState> state = co_await FetchPtyState(sandbox_, key_.session);
+    if (wrapper_end_ || !state.ok() || !state->running) co_return state;
+    const bool slept = co_await sandbox_.loop().Sleep(kEndPause);
+    if (!slept || sandbox_.loop().Now() > until) co_return state;
+  }
 }
 
 // Why the connection is gone: what became of the sandbox, or nothing that is known.
@@ -311,49 +342,6 @@ void ProcessAttachment::Conclude(Outcome outcome) {
   TakePieces(scanner_.Release());
   events_.push_back(ProcessExited{std::move(outcome)});
   events_.push_back(ProcessDrained{std::max(next_, wanted_.value_or(0))});
-}
-
-Task<absl::Status> ProcessAttachment::Send(std::string frame, WebSocketKind kind) {
-  if (over_ || socket_ == nullptr) co_return absl::OkStatus();  // nobody reads it any more
-  const bool sent = co_await socket_->Write(kind, frame);
-  if (sent || over_) co_return absl::OkStatus();
-  const bool cancelled = co_await Cancelled();
-  if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
-  co_return co_await Unreachable("input could not be sent");
-}
-
-std::string ProcessAttachment::NextInputFrame(std::string_view* bytes) const {
-  if (!key_.terminal) return PtyPipeInput(key_.nonce, numbering_.run(), bytes);
-  return PtyInput(std::exchange(*bytes, {}));
-}
-
-Task<absl::Status> ProcessAttachment::SendInput(int64_t offset, std::string_view bytes) {
-  if (offset > sent_) co_return InvalidField("stdin.offset", "leaves out input");
-  const int64_t known = std::min<int64_t>(sent_ - offset, static_cast<int64_t>(bytes.size()));
-  bytes.remove_prefix(static_cast<size_t>(known));
-  if (bytes.empty()) co_return absl::OkStatus();
-  if (input_ended_) co_return InvalidField("stdin", "comes after its end");
-  sent_ += static_cast<int64_t>(bytes.size());
-  while (!bytes.empty()) {
-    CO_RETURN_IF_ERROR(co_await Send(NextInputFrame(&bytes), WebSocketKind::kBinary));
-  }
-  // The daemon handles frames in order: its pong says that the input before it was written.
-  pings_.push_back(sent_);
-  co_return co_await Send(std::string(kPtyPing), WebSocketKind::kText);
-}
-
-Task<absl::Status> ProcessAttachment::SendEof() {
-  if (key_.terminal) {
-    co_return co_await Send(PtyInput(std::string_view(&kEndOfInput, 1)), WebSocketKind::kBinary);
-  }
-  input_ended_ = true;
-  std::string_view nothing;
-  co_return co_await Send(NextInputFrame(&nothing), WebSocketKind::kBinary);
-}
-
-Task<absl::Status> ProcessAttachment::Resize(TerminalSize size) {
-  if (!key_.terminal) co_return InvalidField("resize", "the process has no terminal");
-  co_return co_await Send(PtyResize(size), WebSocketKind::kText);
 }
 
 }  // namespace bridge

@@ -43,7 +43,8 @@ class ProcessAttachment {
   Task<absl::StatusOr<ProcessEvent>> Next();
 
   // `offset`: of the first byte, counted in this attachment. What was taken before is skipped.
-  // Errors: INVALID_ARGUMENT (a hole; after the end), as Next().
+  // Errors: INVALID_ARGUMENT (a hole; after the end). Where there is no connection any more it is
+  // dropped and never acknowledged: Next() tells why.
   Task<absl::Status> SendInput(int64_t offset, std::string_view bytes);
   Task<absl::Status> SendEof();
   Task<absl::Status> Resize(TerminalSize size);
@@ -60,6 +61,8 @@ class ProcessAttachment {
   bool Ended() const { return outcome_.has_value() && marks_ >= (key_.terminal ? 1 : 2); }
   Task<absl::Status> TakeEnd();
   Task<absl::Status> Unreachable(std::string why);
+  Task<absl::Status> TakeDeath();
+  Task<absl::StatusOr<PtyState>> AskForEnd();
   void Conclude(Outcome outcome);
   std::string NextInputFrame(std::string_view* bytes) const;
   Task<absl::Status> Send(std::string frame, WebSocketKind kind);
@@ -86,6 +89,7 @@ class ProcessAttachment {
   bool restarted_ = false;
   std::optional<Outcome> wrapper_end_;  // as the daemon told it
   bool input_ended_ = false;
+  bool input_broken_ = false;  // the daemon found nobody to take it
   bool over_ = false;
 };
 

@@ -170,6 +170,38 @@ TEST_P(ProcessCases, InputThatIsBrokenOffLeavesTheNextHoldersWhole) {
   EXPECT_EQ(run.stdout(), "HELLO\nWORLD\n");
 }
 
+// One of four: an error, an end, an acknowledgement of what no process took, or a lost connection.
+TEST_P(ProcessCases, AProcessThatIsDeletedHasEndedWhateverWasTyped) {
+  for (const int times : {1, 1, 1, 40, 40}) {
+    const std::string id = StartOne("echo up; exec sleep 100");
+    Holder holder(*this, id, 0);
+    holder.ReadUntil("up\n");
+    holder.TypeMany(times, std::string(200'000, 'z'));
+    DeleteOne(id);
+    EXPECT_THAT(holder.ReadToEnd(), IsOk()) << times;
+    EXPECT_EQ(holder.told, kWhole) << times;
+    EXPECT_EQ(holder.taken, 0) << times;
+  }
+}
+
+TEST_P(ProcessCases, WhoTypesWhatNobodyTakesIsDisplacedAllTheSame) {
+  const std::string id = StartOne("echo up; exec sleep 100");
+  auto holder = std::make_unique<Holder>(*this, id, 0);
+  holder->ReadUntil("up\n");
+  for (int i = 0; i < 5; ++i) {
+    holder->TypeMany(40, std::string(200'000, 'z'));
+    auto next = std::make_unique<Holder>(*this, id, 0, /*takeover=*/true);
+    next->ReadUntil("up\n");
+    EXPECT_THAT(holder->ReadToEnd(), IsOk());
+    EXPECT_EQ(holder->told, kDisplaced);
+    EXPECT_EQ(holder->taken, 0);
+    holder = std::move(next);
+  }
+  DeleteOne(id);
+  EXPECT_THAT(holder->ReadToEnd(), IsOk());
+  EXPECT_EQ(holder->told, kWhole);
+}
+
 // What waited behind a marker's first byte came at the end, or never to one who attached again.
 TEST_P(ProcessCases, APauseBehindAMarkersFirstByte) {
   const std::string id = StartOne("printf 'out\\036'; read x; printf err >&2; read x");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Peers that refuse, lie, fall silent or go away, and callers that change their mind.
+#include <latch>
 #include <optional>
 #include <string>
 #include <vector>
@@ -307,6 +308,33 @@ TEST_F(WebSocketTimeoutTest, AConnectionThatIsNotAcceptedTimesOut) {
   ended.Await();
   EXPECT_THAT(status, FailsWith("UPSTREAM_TIMEOUT"));
   EXPECT_THAT(status, HasMetadata("phase", "connect"));
+}
+
+// The close frame that said why was lost when a write failed first.
+TEST_F(WebSocketTest, WhatThePeerSaidBeforeItBrokeOffIsRead) {
+  std::latch broken(1);
+  RawServer server([&broken](RawConnection& peer) {
+    AcceptWebSocket(peer);
+    (void)ReadFrame(peer);
+    peer.Write(EncodeFrame({.opcode = 1, .payload = "last"}) +
+               EncodeFrame({.opcode = 8, .payload = ClosePayload(4001, "why")}));
+    peer.Reset();
+    broken.count_down();
+  });
+  Seen seen;
+  RunTask(loop_, [&]() -> Task<void> {
+    WebSocket socket(client_);
+    const HttpHeaders none;
+    const absl::Status connected = co_await socket.Connect(server.Url("/"), none);
+    EXPECT_TRUE(connected.ok()) << connected;
+    (void)co_await socket.Write(WebSocketKind::kText, "go");
+    broken.wait();  // the loop cannot read meanwhile
+    const bool late = co_await socket.Write(WebSocketKind::kText, "late");
+    EXPECT_FALSE(late);
+    co_await ReadToEnd(socket, &seen);
+  });
+  EXPECT_THAT(seen.texts, ElementsAre("last"));
+  EXPECT_EQ(seen.end.code, 4001);
 }
 
 }  // namespace

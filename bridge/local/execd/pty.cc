@@ -25,6 +25,7 @@ namespace {
 constexpr size_t kFrameBytes = 32 * 1024;
 constexpr uint16_t kTakenOver = 4001;
 constexpr absl::Duration kTakeoverPatience = absl::Seconds(5);
+constexpr absl::Duration kAnswerPatience = absl::Milliseconds(200);  // to a close frame
 // The real daemon closes a terminal right after its process ended, and now and then loses output
 // that way: 7 of 50 times on a busy machine. So long a busy machine may take here.
 constexpr absl::Duration kTerminalGrace = absl::Milliseconds(2);
@@ -95,8 +96,7 @@ void Pty::Attach(http::WebSocket& socket, const AttachOptions& options) {
   }
   if (running) Serve(*holder);
   Release(holder);
-  if (holder->displaced)
-    socket.socket().CloseGently();  // or what it has sent would destroy the close frame
+  socket.socket().CloseGently();  // or what it still sends would destroy the close frame
 }
 
 bool Pty::Acquire(const std::shared_ptr<Holder>& holder, bool takeover) {
@@ -106,8 +106,12 @@ bool Pty::Acquire(const std::shared_ptr<Holder>& holder, bool takeover) {
     lock.unlock();
     Displace(*former);
     lock.lock();
-    if (!changed_.wait_for(lock, absl::ToChronoMilliseconds(kTakeoverPatience),
-                           [&] { return holder_ == nullptr; })) {
+    const auto free = [this] { return !holder_; };
+    (void)changed_.wait_for(lock, absl::ToChronoMilliseconds(kAnswerPatience), free);
+    lock.unlock();
+    StopListening(*former);
+    lock.lock();
+    if (!changed_.wait_for(lock, absl::ToChronoMilliseconds(kTakeoverPatience), free)) {
       return false;
     }
   }
@@ -126,9 +130,13 @@ void Pty::Displace(Holder& holder) {
   if (holder.writing) {
     holder.socket.socket().Shutdown();
   } else {
-    (void)holder.socket.Close(kTakenOver, "TAKEN_OVER");
-    holder.socket.socket().ShutdownRead();  // its thread stops listening
+    (void)holder.socket.Close(kTakenOver, "TAKEN_OVER");  // the answer ends the holder's thread
   }
+}
+
+void Pty::StopListening(Holder& holder) {
+  const std::lock_guard lock(holder.mu);
+  if (!holder.gone) holder.socket.socket().ShutdownRead();
 }
 
 void Pty::Release(const std::shared_ptr<Holder>& holder) {
@@ -313,7 +321,7 @@ void Pty::AwaitEnd(std::shared_ptr<Running> running, std::vector<std::thread> pu
 void Pty::Serve(Holder& holder) {
   while (true) {
     const auto message = holder.socket.Read();
-    if (!message.ok()) return;
+    if (!message.ok() || holder.displaced) return;
     if (!HandleFrame(holder, *message)) return;
   }
 }
@@ -360,15 +368,15 @@ bool Pty::HandleText(Holder& holder, std::string_view text) {
   return true;
 }
 
-// Waits as long as the process does not read, and with it this client's other frames; ends when the
-// client is displaced or goes.
+// Waits as long as the process does not read, or until the client is displaced or goes, and with it
+// the client's other frames. None of them is answered behind input which nobody took.
 bool Pty::WriteInput(Holder& holder, std::string_view bytes) {
   std::shared_ptr<Running> running;
   {
     const std::lock_guard lock(mu_);
     running = running_;
   }
-  if (!running) return true;
+  if (!running) return false;
   while (!bytes.empty()) {
     const ssize_t n = write(running->input, bytes.data(), bytes.size());
     if (n >= 0) {
@@ -385,7 +393,6 @@ bool Pty::WriteInput(Holder& holder, std::string_view bytes) {
     pollfd fds[2] = {{running->input, POLLOUT, 0}, {holder.socket.socket().fd(), POLLRDHUP, 0}};
     poll(fds, 2, 100);
     if (holder.displaced || fds[1].revents != 0) return false;
-    if (running->process->status()) return true;
   }
   return true;
 }

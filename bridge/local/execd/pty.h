@@ -86,6 +86,7 @@ class Pty : public std::enable_shared_from_this<Pty> {
   bool Acquire(const std::shared_ptr<Holder>& holder, bool takeover);
   void Release(const std::shared_ptr<Holder>& holder);
   static void Displace(Holder& holder);
+  static void StopListening(Holder& holder);
   std::string Start(const AttachOptions& options);  // an empty text is success
   std::string StartOnTerminal(SpawnSpec spec, const std::shared_ptr<Running>& running);
   std::string StartOnPipes(SpawnSpec spec, const std::shared_ptr<Running>& running);

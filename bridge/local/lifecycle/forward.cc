@@ -146,7 +146,8 @@ void Pump(WebSocket& from, WebSocket& to, uint16_t broken_code) {
     const absl::StatusOr<WebSocket::Message> message = from.Read();
     if (message.ok()) {
       if (to.Write(message->kind, message->data).ok()) continue;
-      from.socket().Shutdown();
+      // The other pump reads how that end has ended, and says so at this one.
+      to.socket().Shutdown();
       return;
     }
     if (absl::IsOutOfRange(message.status())) {
