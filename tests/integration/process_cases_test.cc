@@ -106,13 +106,17 @@ class ProcessCases : public BridgeOverLocal, public ::testing::WithParamInterfac
     int64_t next = 0;
     int64_t taken = 0;
     std::string printed;
+    v1::Outcome outcome;
     std::vector<std::string> told;  // "attached", "exited", "drained", "displaced"
 
    private:
     void Take(const v1::ProcessEvent& event) {
       if (event.has_attached()) told.emplace_back("attached");
       if (event.has_stdin_ack()) taken = event.stdin_ack().offset();
-      if (event.has_exited()) told.emplace_back("exited");
+      if (event.has_exited()) {
+        told.emplace_back("exited");
+        outcome = event.exited().outcome();
+      }
       if (event.has_displaced()) told.emplace_back("displaced");
       if (event.has_drained()) {
         told.emplace_back("drained");
@@ -180,6 +184,7 @@ TEST_P(ProcessCases, AProcessThatIsDeletedHasEndedWhateverWasTyped) {
     DeleteOne(id);
     EXPECT_THAT(holder.ReadToEnd(), IsOk()) << times;
     EXPECT_EQ(holder.told, kWhole) << times;
+    EXPECT_TRUE(holder.outcome.has_cancelled()) << holder.outcome.DebugString();
     EXPECT_EQ(holder.taken, 0) << times;
   }
 }

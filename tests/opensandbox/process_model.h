@@ -14,10 +14,21 @@ namespace bridge {
 // Answers each line that it reads: "e TEXT" by "=TEXT", "b N" by N bytes, "x N" by its end. Signals
 // and new sizes of its terminal are told, too.
 inline constexpr char kProgram[] = R"py(
-import fcntl, os, signal, struct, sys, termios
+import fcntl, os, select, signal, struct, sys, termios
 def out(data):
     while data:
         data = data[os.write(1, data):]
+# A signal just before a read would wait for the next line: Python runs its handler afterwards.
+awake, wake = os.pipe()
+os.set_blocking(wake, False)
+signal.set_wakeup_fd(wake)
+def read():
+    while True:
+        ready = select.select([0, awake], [], [])[0]
+        if awake in ready:
+            os.read(awake, 4096)
+        if 0 in ready:
+            return os.read(0, 65536)
 def size():
     return struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8))[:2]
 def winch(*_):
@@ -38,7 +49,7 @@ out(b"ready\n")
 rest = b""
 while True:
     while b"\n" not in rest:
-        data = os.read(0, 65536)
+        data = read()
         if not data:
             out(b"EOF\n")
             sys.exit(5)
