@@ -80,11 +80,11 @@ put_back() { ! is "$y" || mv -nT "$y" "$s"; }
 )";
 
 // Puts "$s" at "$d". What is on another file system is first copied to "$x", which is beside "$d",
-// so that it appears in one step. Then, before anything is replaced, `leave` finds out whether the
-// source can be removed: a file is put aside, and of a directory with something in it rmdir tells.
-// Where nothing is to be replaced, `new=1`, no tool is trusted with a look of its own: a hard link
-// and a new directory cannot take the place of anything, and a rename takes that of an empty
-// directory only. File systems without hard links are left to `mv -n`.
+// so that it appears in one step. Before anything is replaced, `leave` finds out whether the source
+// can be removed: of a directory with something in it rmdir tells, before it is copied; anything
+// else is put aside when it is. Where nothing is to be replaced, `new=1`, no tool is trusted with a
+// look of its own: a hard link and a new directory cannot take the place of anything, and a rename
+// takes that of an empty directory only. File systems without hard links are left to `mv -n`.
 constexpr char kMove[] = R"sh(tree() { [ -d "$1" ] && [ ! -h "$1" ]; }
 unlink_ours() { [ ! "$f" -ef "$d" ] || rm -f "$d"; }
 m() {
@@ -100,8 +100,9 @@ m() {
     fail "$o"
   }
 }
+full() { tree "$s" && [ -n "$(ls -A "$s")" ]; }
 leave() {
-  if tree "$s" && [ -n "$(ls -A "$s")" ]; then
+  if full; then
     o=$(rmdir "$s" 2>&1) && return
   else
     o=$(mv -fT "$s" "$y" 2>&1) && return
@@ -117,9 +118,10 @@ is "$s" || absent "$s"
 f=$s undo= r=
 if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" ]; then
   trap 'c=$?; put_back; rm -rf "$x"; [ $c = 0 ] || back' EXIT
+  ! full || leave
   t cp -aT "$s" "$x"
   f=$x
-  leave
+  full || leave
 fi
 if [ -z "$new" ]; then
   ! tree "$d" || exit 11

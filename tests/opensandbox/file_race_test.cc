@@ -284,7 +284,7 @@ TEST_P(FileMovesAcross, AFileIsReplacedInOneStep) {
 // Nothing can be removed from /proc.
 TEST_P(FileMovesAcross, WhatCannotLeaveReplacesNothing) {
   Put("b", "old");
-  for (const char* source : {"/proc/version", "/proc/sys/kernel/random"}) {
+  for (const char* source : {"/proc/version", "/proc/sys/kernel/random", "/proc/1"}) {
     const bool file = !fs::is_directory(source);
     for (const bool overwrite : {false, true}) {
       SCOPED_TRACE(source);
