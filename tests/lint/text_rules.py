@@ -30,6 +30,8 @@ WORKPLACE = [
     (re.compile(r"\b[Ss]ub-?agen[t]s?\b"), "how it was written, not what it is"),
 ]
 TODO_WITHOUT_ISSUE = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b(?!\(#\d+\))")
+# The macro is an if with an else, and g++ warns of an else whose if one could mistake.
+BARE_EXPECTATION = re.compile(r"^\s*(?:\} )?(?:else )?if \(.*\) (?:EXPECT|ASSERT)_")
 
 
 def findings(path: str, content: bytes) -> Iterator[tuple[int, str]]:
@@ -51,6 +53,8 @@ def findings(path: str, content: bytes) -> Iterator[tuple[int, str]]:
                 yield number, what
         if Path(path).suffix in CODE and TODO_WITHOUT_ISSUE.search(line):
             yield number, "unfinished work names its issue: TOD" + "O(#12)"
+        if Path(path).suffix in {".cc", ".h"} and BARE_EXPECTATION.search(line):
+            yield number, "an expectation of an if wants braces around it"
 
 
 def _whole_file(path: str, text: str, lines: list[str]) -> Iterator[tuple[int, str]]:

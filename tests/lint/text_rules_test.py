@@ -52,6 +52,13 @@ def test_todos_name_their_issue() -> None:
     assert whats("a.md", "TO" "DO list\n") == []
 
 
+def test_an_expectation_of_an_if_has_braces() -> None:
+    bare = "  if (root) EXPECT_EQ(f(), 1);\n"
+    assert len(whats("a_test.cc", SPDX + bare)) == 1
+    assert whats("a_test.cc", SPDX + "  if (root) {\n    EXPECT_EQ(f(), 1);\n  }\n") == []
+    assert whats("a.md", bare) == []
+
+
 @pytest.mark.parametrize("text", ["see /wo" "rk/x", "(/fa" "rm/y)", "a sub-ag" "ent did"])
 def test_nothing_speaks_of_the_workplace(text: str) -> None:
     assert len(whats("a.md", text + "\n")) == 1

@@ -315,7 +315,9 @@ TEST_P(Files, PathsThatNothingCanBeAt) {
   }
   EXPECT_THAT(Names(), ElementsAre("f", "loop"));
   // Where something is mounted: in use.
-  if (geteuid() == 0) EXPECT_EQ(ReasonOf(Remove("/proc")), R::ERROR_REASON_PATH_REJECTED);
+  if (geteuid() == 0) {
+    EXPECT_EQ(ReasonOf(Remove("/proc")), R::ERROR_REASON_PATH_REJECTED);
+  }
 }
 
 TEST_P(Files, MakeDirectoryIsIdempotent) {
