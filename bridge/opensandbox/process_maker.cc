@@ -19,11 +19,14 @@ namespace {
 
 constexpr absl::Duration kSmallLimit = absl::Seconds(10);
 constexpr absl::Duration kBackgroundLimit = absl::Seconds(30);
+// So long a step that is under way when the call is cut may take to end by itself.
+constexpr absl::Duration kCutPatience = absl::Seconds(5);
 constexpr size_t kMaxSmallBody = 64 * 1024;
 
 // What the call and the task that works for it have in common.
 struct Making {
   bool wanted = true;  // until the call is cut
+  Waiter cut;
   std::shared_ptr<SharedResult<absl::StatusOr<MadeProcess>>> result =
       std::make_shared<SharedResult<absl::StatusOr<MadeProcess>>>();
 };
@@ -82,7 +85,13 @@ Task<void> Make(SandboxHandle sandbox, ProcessPlan plan, std::shared_ptr<Making>
     co_return;
   }
   plan.key.session = *std::move(session);
-  const absl::StatusOr<MadeProcess> made = co_await Finish(sandbox, plan, making);
+  absl::StatusOr<MadeProcess> made = Cut();
+  auto work = [&]() -> Task<void> { made = co_await Finish(sandbox, plan, making); };
+  auto alarm = [&]() -> Task<void> {
+    if (making->wanted) (void)co_await making->cut.Wait();
+    (void)co_await sandbox.loop().Sleep(kCutPatience);
+  };
+  co_await RunBoth(work, alarm);
   const bool told = made.ok() && making->wanted;
   making->result->Set(made);
   if (!told) {
@@ -103,6 +112,7 @@ Task<absl::StatusOr<MadeProcess>> MakeProcess(SandboxHandle sandbox, ProcessPlan
   const auto made = co_await SharedResult<absl::StatusOr<MadeProcess>>::Wait(making->result);
   if (made) co_return *made;
   making->wanted = false;
+  making->cut.Notify(true);
   co_return Cut();
 }
 
