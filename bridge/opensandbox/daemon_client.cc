@@ -137,11 +137,11 @@ Task<absl::Status> DaemonClient::ExpectDaemons(CallContext context, std::shared_
   if (!daemon->endpoint.through_server || response->status < 400) co_return absl::OkStatus();
   const std::string code = CodeOf(response->body);
   if (!IsServersCode(code)) co_return absl::OkStatus();
-  co_return co_await directory_.Explain(
-      std::move(context), daemon->sandbox_id,
+  absl::Status failure =
       MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
                 "the OpenSandbox server's proxy answered " + std::to_string(response->status) +
-                    " (" + code.substr(0, 64) + ") in its place"));
+                    " (" + code.substr(0, 64) + ") in its place");
+  co_return co_await directory_.Explain(std::move(context), daemon->sandbox_id, std::move(failure));
 }
 
 Task<absl::StatusOr<std::string>> DaemonClient::ReadSmallFile(CallContext context,

@@ -329,11 +329,11 @@ Task<absl::StatusOr<PtyState>> ProcessAttachment::AskForEnd() {
 
 // Why the connection is gone: what became of the sandbox, or nothing that is known.
 Task<absl::Status> ProcessAttachment::Unreachable(std::string why) {
+  absl::Status lost = MakeError(
+      ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
+      "the connection to the process was lost (" + why + "); attach again at the last offset");
   co_return co_await sandbox_.client.directory().Explain(
-      sandbox_.context, sandbox_.daemon->sandbox_id,
-      MakeError(
-          ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE,
-          "the connection to the process was lost (" + why + "); attach again at the last offset"));
+      sandbox_.context, sandbox_.daemon->sandbox_id, std::move(lost));
 }
 
 void ProcessAttachment::Conclude(Outcome outcome) {

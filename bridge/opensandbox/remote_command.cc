@@ -127,9 +127,10 @@ Task<bool> RemoteCommand::ReadMore() {
 // A paused sandbox is silent and its connection goes on after the pause. Any other silence is an
 // end.
 Task<bool> RemoteCommand::EndureSilence() {
-  const absl::Status explained = co_await client_.directory().Explain(
-      context_, daemon_->sandbox_id,
-      MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE, "the sandbox's daemon fell silent"));
+  absl::Status silent =
+      MakeError(ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE, "the sandbox's daemon fell silent");
+  const absl::Status explained =
+      co_await client_.directory().Explain(context_, daemon_->sandbox_id, std::move(silent));
   const bool cancelled = co_await Cancelled();
   if (cancelled) co_return false;
   const bool paused = SaysPaused(explained);

@@ -9,7 +9,7 @@ does awaiting into a variable and testing that.
 Braces: a statement holds a co_await and a value in braces (`co_await Get({.url = u})`). If that is
 an aggregate with members that are not plain data, its bytes are copied instead of the value, and
 freed twice. Make the value in a statement of its own; a call that makes it, or parentheses, are
-fine.
+fine. A default argument of the call counts as well: `co_await Explain(MakeError(reason, text))`.
 
 Proof: gcc_coroutines_proof.cc beside this file. Why we care although clang ships:
 docs/adr/0002-compiler.md.
@@ -49,6 +49,8 @@ BLOCK_WORDS = TYPE_WORDS | {
 # What begins a label: the statement comes after the colon.
 LABEL_WORDS = {"case", "default", "private", "protected", "public"}
 TYPE_MARKS = {"::", "&", "*", "&&", "<", ">", ","}
+# Functions of ours whose default argument is an aggregate.
+WITH_DEFAULT_BRACES = {"MakeError"}
 CONDITION = "co_await in a condition, and no local variable in the coroutine's outermost block"
 BRACES = "co_await and a value in braces in one statement"
 
@@ -226,7 +228,10 @@ class Reader:
         self.statement = []
 
     def check_braces(self, tokens):
-        if awaits(tokens) and any(token.kind == "braces" for token in tokens):
+        def in_braces(token):
+            return token.kind == "braces" or token.text in WITH_DEFAULT_BRACES
+
+        if awaits(tokens) and any(in_braces(token) for token in tokens):
             line = next(token.line for token in tokens if token.text == "co_await")
             self.findings.append((line, BRACES))
 

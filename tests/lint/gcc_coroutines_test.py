@@ -118,6 +118,8 @@ HOUSE_STYLE_FINE = {
     "Task<void> F() { int n = co_await N(); if (n) { Use({n}); } else { n = 1; }\n  for "
     "(int i : a) { Use(i); } do { n--; } while (n); co_return; }",
     "result in braces": "Task<Resp> F() { auto b = co_await Wait(); co_return Resp{b, {}}; }",
+    "a failure that is not awaited":
+    'Task<void> F() { bool c = co_await Wait(); if (c) co_return MakeError(kReason, "x"); }',
     "case blocks":
     "Task<void> F() { int n = co_await N(); switch (n) { case 1: { Use({}); break; }\n  "
     "default: { co_await Wait(); } } }",
@@ -151,6 +153,8 @@ HOUSE_STYLE_FOUND = {
     "  s = co_await G({s}); break; } }",
     "after the default label": "Task<void> F() { int s = 1; switch (s) {\n"
     "  default: co_await G({s}); } }",
+    "by a default argument":
+    'Task F() { co_return co_await Explain(context, MakeError(kReason, "lost")); }',
     "in a condition":
     'Task F() { int a = 0; if (co_await Take({.b = "bee"})) co_return 1; co_return a; }',
     "in an argument of a function":
