@@ -72,6 +72,7 @@ TEST_F(ReplaceText, OfManyAtOnceNoneIsLost) {
   }
   Output("printf '" + words + "' > /tmp/f");
   std::vector<std::thread> writers;
+  writers.reserve(kWriters);
   for (int i = 0; i < kWriters; ++i) {
     writers.emplace_back([this, i] {
       const v1::ReplaceTextRequest request =
