@@ -166,8 +166,10 @@ TEST_F(Identity, AReplacedCertificateIsServedOnEveryAddress) {
   TestServer server(options_);
   ASSERT_TRUE(server.status().ok()) << server.status();
   const auto code = [&](size_t i, TestCa& ca) {
-    const std::string address = "localhost:" + std::to_string(server->addresses()[i].port);
-    return Call(grpc::CreateChannel(address, Tls(ca.cert()))).code();
+    grpc::ChannelArguments alone;
+    alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return Call(grpc::CreateCustomChannel(server->addresses()[i].ToString(), Tls(ca.cert()), alone))
+        .code();
   };
   ASSERT_EQ(code(0, ca_), kOk);
   ASSERT_EQ(code(1, ca_), kOk);
