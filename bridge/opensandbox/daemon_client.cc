@@ -111,6 +111,13 @@ HttpRequest DaemonClient::Request(const CallContext& context, const Daemon& daem
   return request;
 }
 
+HttpRequest DaemonClient::EndlessRequest(const CallContext& context, const Daemon& daemon,
+                                         std::string_view method, std::string_view target) const {
+  HttpRequest request = Request(context, daemon, method, target, absl::InfiniteDuration());
+  request.total_timeout = absl::InfiniteDuration();
+  return request;
+}
+
 Task<absl::StatusOr<HttpResponse>> DaemonClient::Fetch(CallContext context,
                                                        std::shared_ptr<Daemon> daemon,
                                                        HttpRequest request, size_t max_body_bytes) {

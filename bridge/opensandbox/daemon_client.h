@@ -36,9 +36,13 @@ class DaemonClient {
 
   // A request to `target` ("/files/info?path=%2Fa") with the endpoint's headers, the key where the
   // way leads through the server, and the trace. `limit` bounds the whole exchange, as does the
-  // call's deadline; infinite for streams.
+  // call's deadline; infinite for transfers.
   HttpRequest Request(const CallContext& context, const Daemon& daemon, std::string_view method,
                       std::string_view target, absl::Duration limit) const;
+  // The same for an answer that goes on for as long as the call does. Nothing bounds it: the call's
+  // deadline ends the call, which kills what runs, and must not cut the answer before it.
+  HttpRequest EndlessRequest(const CallContext& context, const Daemon& daemon,
+                             std::string_view method, std::string_view target) const;
 
   // One exchange with a small answer, whatever its status. A failure of the transport is explained
   // (see SandboxDirectory::Explain).

@@ -84,9 +84,8 @@ Task<void> OwnExec::Kill(SandboxHandle sandbox, std::string target) {
 }
 
 HttpRequest OwnExec::StreamRequest(std::string_view method, std::string target) const {
-  HttpRequest request = sandbox_.client.Request(sandbox_.context, *sandbox_.daemon, method, target,
-                                                absl::InfiniteDuration());
-  request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
+  HttpRequest request =
+      sandbox_.client.EndlessRequest(sandbox_.context, *sandbox_.daemon, method, target);
   request.idle_timeout = heartbeat_ + absl::Seconds(10);
   request.chunk_bytes = kExecBatchBytes;
   request.max_chunks = 2;

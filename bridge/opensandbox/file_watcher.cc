@@ -39,9 +39,8 @@ HttpRequest WatchRequest(const SandboxHandle& sandbox, const std::string& path, 
   std::string target = "/v1/watch?path=" + QueryEscape(path);
   if (recursive) target += "&recursive=1";
   target += "&heartbeat_ms=" + std::to_string(absl::ToInt64Milliseconds(keepalive));
-  HttpRequest request = sandbox.client.Request(sandbox.context, *sandbox.daemon, "GET", target,
-                                               absl::InfiniteDuration());
-  request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
+  HttpRequest request =
+      sandbox.client.EndlessRequest(sandbox.context, *sandbox.daemon, "GET", target);
   request.idle_timeout = keepalive + kGrace;
   return request;
 }

@@ -39,13 +39,11 @@ bool MayHoldEvents(const HttpHead& head) {
 
 HttpRequest EventStreamPost(DaemonClient& client, const CallContext& context, const Daemon& daemon,
                             std::string_view target, std::string body) {
-  HttpRequest post = client.Request(context, daemon, "POST", target, absl::InfiniteDuration());
+  HttpRequest post = client.EndlessRequest(context, daemon, "POST", target);
   post.headers.Set("Content-Type", "application/json");
   post.headers.Set("Accept", "text/event-stream");
   post.body = std::move(body);
   post.resend = Resend::kNever;
-  // The caller's deadline ends the call, which kills what runs; it must not cut the stream first.
-  post.total_timeout = absl::InfiniteDuration();
   return post;
 }
 

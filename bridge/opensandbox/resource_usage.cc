@@ -48,9 +48,7 @@ ResourceWatch::ResourceWatch(DaemonClient& client, CallContext context, std::str
 Task<absl::Status> ResourceWatch::Open() {
   CO_ASSIGN_OR_RETURN(daemon_,
                       co_await client_.directory().Resolve(context_, sandbox_id_, incarnation_));
-  HttpRequest request =
-      client_.Request(context_, *daemon_, "GET", "/metrics/watch", absl::InfiniteDuration());
-  request.total_timeout = absl::InfiniteDuration();  // the call's deadline ends the call instead
+  HttpRequest request = client_.EndlessRequest(context_, *daemon_, "GET", "/metrics/watch");
   request.idle_timeout = kSilence;
   transfer_ = std::make_unique<Transfer>(client_.http(), std::move(request));
   const absl::StatusOr<HttpHead> head = co_await transfer_->Head();
