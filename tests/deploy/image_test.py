@@ -107,6 +107,10 @@ def test_no_path_of_the_build_is_left(image: Layout) -> None:
             assert b"/bazel-out/" not in data and b".cache/bazel" not in data, member.name
 
 
+# Packages that the bridge has inside it.
+INSIDE = ["libabsl-dev", "libc-ares-dev", "libgrpc++-dev", "libgrpc-dev", "libprotobuf-dev", "libre2-dev"]
+
+
 def build(out: Path, **environment: str) -> bytes:
     """The bridge's image, made by hand from the same program."""
     command = [sys.executable, "deploy/image/build_image.py", "--name=localhost/sandbox-bridge",
@@ -114,6 +118,7 @@ def build(out: Path, **environment: str) -> bytes:
                "--version_header=bridge/base/version.h", "--certificates", "--port=50051",
                "--port=50052", "--port=9090",
                f"--program={os.environ['SANDBOX_BRIDGE_BINARY']}=/usr/bin/sandbox_bridge",
+               *(f"--static_package={each}" for each in INSIDE),
                f"--out={out / 'image'}", f"--sbom={out / 'sbom'}"]
     subprocess.run(command, check=True, env={"PATH": "/usr/bin:/bin", **environment})
     return (out / "image").read_bytes() + (out / "sbom").read_bytes()
@@ -164,6 +169,17 @@ def test_the_bill_of_materials_names_every_file_and_its_package(path: Path) -> N
             assert package["versionInfo"] in shown.split("\n"), package["name"]
             (reference,) = package["externalRefs"]
             assert reference["referenceLocator"].startswith(f"pkg:deb/debian/{package['name']}@")
+
+
+@pytest.mark.skipif(SANITIZED, reason="with a sanitizer they are shared")
+def test_what_is_inside_the_bridge_is_listed_and_not_beside_it(bridge: Layout) -> None:
+    sbom = json.loads(BRIDGE.with_name(BRIDGE.name.replace(".oci.tar", ".spdx.json")).read_text())
+    name_of = {p["SPDXID"]: p["name"] for p in sbom["packages"]}
+    inside = {name_of[r["relatedSpdxElement"]] for r in sbom["relationships"]
+              if r["relationshipType"] == "STATIC_LINK"}
+    assert inside == set(INSIDE)
+    twice = re.compile(r"lib(grpc|gpr|upb|protobuf|absl|cares|re2)[^/]*\.so")
+    assert [name for name in names(bridge) if twice.search(name)] == []
 
 
 def test_the_libraries_in_it_are_all_that_it_needs(root: Path) -> None:
