@@ -144,7 +144,7 @@ TEST_F(IsolationClientTest, ATimeoutKillsTheScriptAndNotTheSession) {
   ASSERT_TRUE(ran.status.ok()) << ran.status;
   EXPECT_EQ(ran.out, "on\n");
   EXPECT_EQ(ran.outcome, Outcome(TimedOut{absl::Milliseconds(300)}));
-  EXPECT_TRUE(ProcessesWith(nap).empty());
+  EXPECT_TRUE(SurvivorsWith(nap).empty());
   EXPECT_EQ(Run(id, {.script = "echo again"}).out, "again\n");
 }
 
@@ -157,7 +157,7 @@ TEST_F(IsolationClientTest, ACallerWhoGoesAwayTakesTheScriptAlongAndNotTheSessio
       [&](const std::string&) { loop_.Post([&] { cancel.Cancel(); }); }, &cancel);
   EXPECT_EQ(ReasonOf(ran.status), R::ERROR_REASON_CANCELLED);
   Settle();
-  EXPECT_TRUE(ProcessesWith(nap).empty());
+  EXPECT_TRUE(SurvivorsWith(nap).empty());
   EXPECT_EQ(Run(id, {.script = "echo again"}).out, "again\n");
 }
 
