@@ -43,6 +43,9 @@ BUSYBOX_IMAGE = "busybox:test"
 EXECD_IMAGE = "execd:test"
 PORT = 8080
 
+_DAEMON_PORT = 44772
+_RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
+
 _INSIDE = "OPENSANDBOX_NAMESPACES"
 _NAMESPACES = ["unshare", "--mount", "--propagation=private", "--pid", "--net", "--fork",
                "--kill-child", "--mount-proc"]
@@ -65,8 +68,9 @@ def enter(again: list[str]) -> str:
                            capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         return f"no namespaces for a Docker engine: {tried.stderr.strip()}"
-    # A shell is process 1 of the new namespace: it takes orphans in and passes the code on.
-    shell = ["sh", "-c", 'ip link set lo up && "$@"; exit $?', "sh"]
+    # A shell is process 1 of the new namespace: it takes orphans in and passes the code on. No outgoing
+    # connection may have the daemon's port, which a sandbox in the host's network listens on.
+    shell = ["sh", "-c", f'ip link set lo up && echo {_DAEMON_PORT} >{_RESERVED} && "$@"; exit $?', "sh"]
     os.execvpe(_NAMESPACES[0], [*_NAMESPACES, *shell, *again], {**os.environ, _INSIDE: "1"})
     raise AssertionError("not reached")
 
