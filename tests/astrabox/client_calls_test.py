@@ -219,6 +219,24 @@ async def test_who_lost_the_process_is_not_told_that_it_ended(
     assert info.state == v1.ProcessInfo.STATE_RUNNING
 
 
+@pytest.mark.parametrize(
+    ("displaced", "reason"), [(True, "ALREADY_ATTACHED"), (False, "PROCESS_NOT_FOUND")]
+)
+async def test_what_is_sent_between_the_last_event_and_the_end_is_refused(
+    client: BridgeClient, box: str, upstream: Upstream, displaced: bool, reason: str
+) -> None:
+    upstream.attachments_may_end.clear()
+    started = await client.processes.start(box, "cat" if displaced else "true")
+    held = await client.processes.attach(box, started.process_id, offset=0)
+    if displaced:
+        await client.processes.attach(box, started.process_id, takeover=True)
+    assert (await anext(held)).WhichOneof("event") == ("displaced" if displaced else "exited")
+    sends = (held.write(b"x"), held.write_eof(), held.resize(1, 2), held.signal("TERM"))
+    for send in sends:
+        assert (await failure(send)).reason == reason
+    await held.close()
+
+
 async def test_refused_attachments_tell_the_reason(
     bridge: FakeBridge, client: BridgeClient, box: str
 ) -> None:

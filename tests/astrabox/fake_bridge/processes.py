@@ -94,6 +94,7 @@ class FakeProcesses(processes_pb2_grpc.ProcessServiceServicer):
             )
             async for event in self._events(resident, me, offset, acks):
                 yield event
+            await self._upstream.attachments_may_end.wait()
         finally:
             reader.cancel()
             if resident.holder is me:

@@ -130,6 +130,9 @@ class Upstream:
         # Every process ever made, deleted ones too.
         self.started: list[Resident] = []
         self.deleted: list[str] = []
+        # Cleared: attachments stay open after their last event, as on a slow network.
+        self.attachments_may_end = asyncio.Event()
+        self.attachments_may_end.set()
         self._ids = itertools.count(1)
 
     def create(self, spec: v1.SandboxSpec, request_id: str = "") -> v1.Sandbox:

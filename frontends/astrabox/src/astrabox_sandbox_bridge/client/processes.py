@@ -266,7 +266,7 @@ class Attachment:
                 async with self._changed:
                     while (
                         self._sent - self._taken + len(piece) > _STDIN_WINDOW_BYTES
-                        and not self._ended
+                        and not self._over
                     ):
                         await self._changed.wait()
                 stdin = v1.AttachProcessRequest.Stdin(offset=self._sent, data=piece)
@@ -276,7 +276,7 @@ class Attachment:
     async def taken(self) -> int:
         """Waits until all input sent so far was taken by the process; answers its bytes."""
         async with self._changed:
-            while self._taken < self._sent and not self._ended:
+            while self._taken < self._sent and not self._over:
                 await self._changed.wait()
         return self._taken
 
@@ -296,18 +296,23 @@ class Attachment:
             await self._send(v1.AttachProcessRequest(signal=signal_of(signal)))
 
     async def _send(self, request: v1.AttachProcessRequest) -> None:
-        if self._ended:
-            raise self._over()
+        if self._over:
+            raise self._why()
         try:
             await self._call.write(request)
         except (asyncio.InvalidStateError, grpc.aio.UsageError) as error:
-            raise self._over() from error
+            raise self._why() from error
         except grpc.aio.AioRpcError as error:
             if self._end is not None:
-                raise self._over() from error
+                raise self._why() from error
             raise await self._status.failure(error) from error
 
-    def _over(self) -> BridgeError:
+    @property
+    def _over(self) -> bool:
+        """Nobody takes what is sent, though the stream may have yet to end."""
+        return self._ended or self._end is not None
+
+    def _why(self) -> BridgeError:
         """Why nothing can be sent any more."""
         if self._end is not None:
             return BridgeError(*self._end)
