@@ -5,8 +5,11 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "frontends/cli/raw_terminal.h"
 #include "frontends/cli/text.h"
 
@@ -89,7 +92,14 @@ ShellSession::End ShellSession::Hold() {
 // False: a signal came or the person leaves, and it is over.
 bool ShellSession::WaitBeforeRetry(int tries, const ShellKeys& keys) const {
   pollfd wanted[] = {{context_.streams.abandon_fd(), POLLIN, 0}, {keys.left_fd(), POLLIN, 0}};
-  return poll(wanted, 2, kFirstPauseMs << tries) == 0;
+  const absl::Time until = absl::Now() + absl::Milliseconds(kFirstPauseMs << tries);
+  while (true) {
+    const absl::Duration left = std::max(until - absl::Now(), absl::ZeroDuration());
+    const int ready = poll(wanted, 2, static_cast<int>(absl::ToInt64Milliseconds(left)));
+    // The window has another size now: SIGWINCH.
+    if (ready < 0 && errno == EINTR) continue;
+    return ready == 0;
+  }
 }
 
 ShellSession::End ShellSession::AttachOnce(ShellKeys& keys) {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/frontends/cli/fake_bridge.h"
 #include "tests/frontends/cli/terminal.h"
 
@@ -135,6 +137,17 @@ TEST_F(ShellIsCutOnAQuietDay, CutsDoNotAddUp) {
   Terminal terminal = Start();
   EXPECT_EQ(terminal.Wait(), 5);
   EXPECT_EQ(attached_, 9);
+}
+
+TEST_F(ShellIsCut, AWindowThatChangesMeanwhileDoesNotEndIt) {
+  Terminal terminal = Start();
+  terminal.ReadUntil("line 1");
+  const absl::Time patience = absl::Now() + absl::Seconds(10);
+  for (unsigned short rows = 30; attached_ < 3 && absl::Now() < patience; ++rows) {
+    terminal.Resize(rows, 80);
+  }
+  EXPECT_EQ(terminal.Wait(), 5);
+  EXPECT_EQ(terminal.screen(), "line 1\r\nline 2\r\nline 3\r\nline 4\r\n");
 }
 
 // Keys: the first attachment takes "ab" of which one byte is known to have arrived, the second one
