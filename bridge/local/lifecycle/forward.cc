@@ -29,8 +29,8 @@ Ready WaitForBackend(http::Exchange& exchange, ClientExchange& backend, absl::Du
   const bool forever = timeout == absl::InfiniteDuration();
   const int ms = forever ? -1 : static_cast<int>(absl::ToInt64Milliseconds(timeout));
   if (poll(fds.data(), fds.size(), ms) == 0) return Ready::kTimeout;
-  if (fds[0].revents != 0) return Ready::kBackend;
-  return Ready::kClientGone;
+  // Neither: a signal came. The backend is read once more, and waited for again.
+  return fds[0].revents == 0 && fds[1].revents != 0 ? Ready::kClientGone : Ready::kBackend;
 }
 
 absl::Status SendRequest(http::Exchange& exchange, const ForwardPlan& plan,

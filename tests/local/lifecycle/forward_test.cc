@@ -3,9 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -38,6 +42,7 @@ class ForwardTest : public ::testing::Test {
     http::ServerOptions options;
     options.date_header = false;
     front_ = *http::Server::Start(options, [this](Exchange& x) {
+      if (on_request_) on_request_();
       ForwardPlan plan = plan_;
       plan.target = x.request().target;
       for (const auto& [name, value] : x.request().headers) {
@@ -55,10 +60,30 @@ class ForwardTest : public ::testing::Test {
   }
 
   ForwardPlan plan_;
+  std::function<void()> on_request_;  // on the front's thread, before it forwards
   std::atomic<ForwardResult> result_{ForwardResult::kDone};
   std::unique_ptr<http::Server> backend_;
   std::unique_ptr<http::Server> front_;
 };
+
+TEST_F(ForwardTest, ASignalIsNotTakenForAClientThatIsGone) {
+  signal(SIGUSR2, [](int) {});
+  std::promise<void> answer;
+  std::promise<pthread_t> waiting;
+  plan_.idle_timeout = absl::InfiniteDuration();
+  Serve([&](Exchange& x) {
+    answer.get_future().wait();
+    (void)x.Respond({200, {}, "late"});
+  });
+  on_request_ = [&] { waiting.set_value(pthread_self()); };
+  std::future<http::Response> response = std::async(std::launch::async, [&] { return Get(); });
+  const pthread_t thread = waiting.get_future().get();
+  // Some of so many find it waiting.
+  for (int i = 0; i < 2000; ++i) pthread_kill(thread, SIGUSR2);
+  answer.set_value();
+  EXPECT_EQ(response.get().body, "late");
+  signal(SIGUSR2, SIG_DFL);
+}
 
 TEST_F(ForwardTest, PassesBodiesInBothDirections) {
   Serve([](Exchange& x) { (void)x.Respond({201, {{"A", "b"}}, x.ReadAll().value_or("?")}); });
