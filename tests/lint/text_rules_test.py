@@ -52,9 +52,10 @@ def test_todos_name_their_issue() -> None:
     assert whats("a.md", "TO" "DO list\n") == []
 
 
-def test_an_expectation_of_an_if_has_braces() -> None:
-    bare = "  if (root) EXPECT_EQ(f(), 1);\n"
-    assert len(whats("a_test.cc", SPDX + bare)) == 1
+@pytest.mark.parametrize("condition", ["(root) ", "(root)\n    ", "(root() &&\n      other())\n    "])
+def test_an_expectation_of_an_if_has_braces(condition: str) -> None:
+    bare = f"  if {condition}EXPECT_EQ(f(), 1);\n"
+    assert whats("a_test.cc", SPDX + bare) == ["2: an expectation of an if wants braces around it"]
     assert whats("a_test.cc", SPDX + "  if (root) {\n    EXPECT_EQ(f(), 1);\n  }\n") == []
     assert whats("a.md", bare) == []
 

@@ -62,8 +62,9 @@ class Story {
  private:
   void Take(int type, int64_t offset, const std::string& payload) {
     EXPECT_FALSE(done()) << "a frame after the last one";
-    if (type != kStarted)
+    if (type != kStarted) {
       EXPECT_TRUE(!started.is_null() || type == kError) << "STARTED comes first";
+    }
     switch (type) {
       case kStdout:
         EXPECT_EQ(offset, out_at_ + static_cast<int64_t>(out.size()));
