@@ -3,6 +3,8 @@
 // The calls that are one question and one answer; the streams are in file_streams.cc.
 #include "bridge/service/file_calls.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/sha256.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/file_script.h"
 #include "bridge/service/file_convert.h"
 #include "bridge/service/target.h"
 #include "bridge/service/validate.h"
@@ -60,20 +63,51 @@ Task<absl::Status> WriteAll(FileClient& files, CallContext context, SandboxTarge
   co_return absl::OkStatus();
 }
 
-int64_t ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
-  std::string result;
+// A file whose text is to be replaced.
+Task<absl::StatusOr<std::string>> ReadToReplace(FileClient& files, CallContext context,
+                                                SandboxTarget target, std::string path,
+                                                bool no_follow) {
+  if (no_follow) {
+    // Reading follows a link, and what it leads to must not decide what is answered.
+    CO_ASSIGN_OR_RETURN(FileInfo there, co_await files.Stat(context, target, path, false));
+    if (there.type == FileType::kSymlink) co_return IsALink("replace text");
+  }
+  CO_ASSIGN_OR_RETURN(std::unique_ptr<FileReader> reader,
+                      co_await files.Read(context, target, path, 0, std::nullopt));
+  if (reader->info().size > kMaxReplaceBytes) {
+    co_return TooLarge("a file", reader->info().size, kMaxReplaceBytes);
+  }
+  co_return co_await ReadAll(*reader, kMaxReplaceBytes);
+}
+
+// As string::find, but never slower than the text is long, whatever the word is: string::find looks
+// at "aaa…" for "aaa…b" again and again, for hours, and the loop is everybody's.
+size_t Find(std::string_view text, std::string_view word, size_t from) {
+  const void* found = memmem(text.data() + from, text.size() - from, word.data(), word.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+int64_t CountOf(std::string_view text, std::string_view word) {
   int64_t count = 0;
   size_t at = 0;
-  while (true) {
-    const size_t found = text.find(from, at);
-    result.append(text, at, found - at);
-    if (found == std::string::npos) break;
-    result += to;
-    at = found + from.size();
+  while ((at = Find(text, word, at)) != std::string_view::npos) {
+    at += word.size();
     ++count;
   }
-  text = std::move(result);
   return count;
+}
+
+std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  size_t at = 0;
+  while (true) {
+    const size_t found = Find(text, from, at);
+    result.append(text.substr(at, found - at));
+    if (found == std::string_view::npos) return result;
+    result.append(to);
+    at = found + from.size();
+  }
 }
 
 }  // namespace
@@ -224,20 +258,10 @@ Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
     co_return InvalidField("expected_count", "must not be negative");
   }
   call.set_waiting_for("the file's content");
-  absl::StatusOr<std::unique_ptr<FileReader>> reader =
-      co_await files.Read(call.context(), target, path, 0, std::nullopt);
-  if (!reader.ok()) co_return About(request, reader.status());
-  const FileInfo before = (*reader)->info();
-  if (before.size > kMaxReplaceBytes) {
-    co_return About(request, TooLarge("a file", before.size, kMaxReplaceBytes));
-  }
-  absl::StatusOr<std::string> content = co_await ReadAll(**reader, kMaxReplaceBytes);
+  const absl::StatusOr<std::string> content =
+      co_await ReadToReplace(files, call.context(), target, path, request.no_follow());
   if (!content.ok()) co_return About(request, content.status());
-  // Before it is changed. A time would not do: two changes within a tick of the clock have the
-  // same.
-  Sha256 digest;
-  digest.Update(*content);
-  const int64_t count = ReplaceAll(*content, request.old_text(), request.new_text());
+  const int64_t count = CountOf(*content, request.old_text());
   if (request.has_expected_count() && request.expected_count() != count) {
     co_return About(request, MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
                                        "the text occurs " + std::to_string(count) +
@@ -245,13 +269,24 @@ Task<absl::Status> HandleReplaceText(FileClient& files, Unary& call,
   }
   response.set_count(count);
   if (count == 0) co_return absl::OkStatus();
+  // Known before it is made: a small request may ask for more than there is memory.
+  const int64_t grows = static_cast<int64_t>(request.new_text().size()) -
+                        static_cast<int64_t>(request.old_text().size());
+  const int64_t size = static_cast<int64_t>(content->size()) + count * grows;
+  if (size > kMaxReplaceBytes) {
+    co_return About(request, TooLarge("a result", size, kMaxReplaceBytes));
+  }
+  // Of what was read. A time would not do: two changes within a tick of the clock have the same.
+  Sha256 digest;
+  digest.Update(*content);
   call.set_waiting_for("the file to be written");
   // Whoever writes between our read and our write is not overwritten.
   FileWrite write{
       .path = std::move(path), .if_sha256 = digest.FinishHex(), .no_follow = request.no_follow()};
+  const std::string result = Replaced(*content, request.old_text(), request.new_text());
   v1::WriteFileResponse written;
   const absl::Status status = co_await WriteAll(files, call.context(), std::move(target),
-                                                std::move(write), *content, written);
+                                                std::move(write), result, written);
   response.set_symlink_followed(written.symlink_followed());
   if (ReasonOf(status) == ErrorReason::ERROR_REASON_PRECONDITION_FAILED) {
     co_return About(request, MakeError(ErrorReason::ERROR_REASON_CONFLICT,

@@ -3,14 +3,15 @@
 
 #include <fnmatch.h>
 
+#include <optional>
+
 #include "bridge/base/error.h"
 
 namespace bridge {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 1024;
-// Each doubles the ways to match at worst.
-constexpr int kMaxAnyLevels = 4;
+constexpr std::string_view kAnyLevels = "**";
 
 std::vector<std::string> SplitPath(std::string_view path) {
   std::vector<std::string> parts;
@@ -45,34 +46,40 @@ absl::StatusOr<Glob> Glob::Parse(std::string_view field, std::string_view patter
   if (pattern[0] == '/') return InvalidField(field, "must be relative to the path");
   Glob glob;
   glob.parts_ = SplitPath(pattern);
-  int any_levels = 0;
   for (const std::string& part : glob.parts_) {
     if (part.empty() || part == "." || part == "..") {
       return InvalidField(field, "must not have empty parts, \".\" or \"..\"");
     }
-    if (part == "**") ++any_levels;
     if (HasOpenBracket(part)) return InvalidField(field, "has a \"[\" without its \"]\"");
   }
-  if (any_levels > kMaxAnyLevels) return InvalidField(field, "must have at most 4 parts \"**\"");
-  glob.name_only_ = glob.parts_.size() == 1 && any_levels == 0;
+  glob.name_only_ = glob.parts_.size() == 1 && glob.parts_[0] != kAnyLevels;
   return glob;
 }
 
 bool Glob::Matches(std::string_view path) const {
   const std::vector<std::string> names = SplitPath(path);
-  return MatchesFrom(0, names, name_only_ ? names.size() - 1 : 0);
-}
-
-bool Glob::MatchesFrom(size_t part, const std::vector<std::string>& names, size_t name) const {
-  if (part == parts_.size()) return name == names.size();
-  if (parts_[part] == "**") {
-    for (size_t skip = name; skip <= names.size(); ++skip) {
-      if (MatchesFrom(part + 1, names, skip)) return true;
+  size_t name = name_only_ ? names.size() - 1 : 0;
+  size_t part = 0;
+  // Only the last "**" is ever tried with more levels: what those before it took can stay. So a
+  // deep tree cannot make this long.
+  std::optional<size_t> any_part;
+  size_t any_name = 0;
+  while (name < names.size()) {
+    if (part < parts_.size() && parts_[part] == kAnyLevels) {
+      any_part = part++;
+      any_name = name;
+    } else if (part < parts_.size() && fnmatch(parts_[part].c_str(), names[name].c_str(), 0) == 0) {
+      ++part;
+      ++name;
+    } else if (any_part) {
+      part = *any_part + 1;
+      name = ++any_name;
+    } else {
+      return false;
     }
-    return false;
   }
-  return name < names.size() && fnmatch(parts_[part].c_str(), names[name].c_str(), 0) == 0 &&
-         MatchesFrom(part + 1, names, name + 1);
+  while (part < parts_.size() && parts_[part] == kAnyLevels) ++part;
+  return part == parts_.size();
 }
 
 }  // namespace bridge

@@ -16,15 +16,13 @@ namespace bridge {
 
 class Glob {
  public:
-  // Errors: INVALID_ARGUMENT for `field`: empty, absolute, "..", NUL, an open "[", too many "**".
+  // Errors: INVALID_ARGUMENT for `field`: empty, absolute, "..", NUL, an open "[".
   static absl::StatusOr<Glob> Parse(std::string_view field, std::string_view pattern);
 
   // `path`: "src/x/c.py", without a slash in front.
   bool Matches(std::string_view path) const;
 
  private:
-  bool MatchesFrom(size_t part, const std::vector<std::string>& names, size_t name) const;
-
   std::vector<std::string> parts_;
   bool name_only_ = false;
 };

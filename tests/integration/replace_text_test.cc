@@ -61,6 +61,39 @@ TEST_F(ReplaceText, CountsAndGuards) {
   EXPECT_EQ(Output("cat /tmp/f"), "xyz b xyz");
 }
 
+// A small request may ask for terabytes; nothing is made of them.
+TEST_F(ReplaceText, ResultsAreBounded) {
+  Output("head -c 1048576 /dev/zero | tr '\\0' a > /tmp/f");
+  int64_t count = 0;
+  const absl::Status status = Replace(Request("a", std::string(17, 'b')), &count);
+  EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_FILE_TOO_LARGE) << status;
+  EXPECT_EQ(MetadataOf(status)["size_bytes"], "17825792");
+  EXPECT_EQ(Output("tr -d a < /tmp/f | wc -c"), "0\n");
+  EXPECT_THAT(Replace(Request("a", std::string(16, 'b')), &count), IsOk());
+  EXPECT_EQ(count, 1048576);
+}
+
+// A search that begins anew at each byte takes minutes for this, and all calls wait for it.
+TEST_F(ReplaceText, WordsThatNearlyOccurEverywhere) {
+  Output("head -c 8388608 /dev/zero | tr '\\0' a > /tmp/f");
+  int64_t count = -1;
+  EXPECT_THAT(Replace(Request(std::string(900 << 10, 'a') + "b", "c"), &count), IsOk());
+  EXPECT_EQ(count, 0);
+}
+
+// Whatever the link leads to, and whether there is something to replace.
+TEST_F(ReplaceText, LinksAreRefusedWhenTheyAreNotToBeFollowed) {
+  for (const std::string target : {"/tmp/g", "/tmp/nothing", "/tmp", "f"}) {
+    Output("printf x > /tmp/g; ln -sfn " + target + " /tmp/f");
+    v1::ReplaceTextRequest request = Request("not there", "y");
+    request.set_no_follow(true);
+    int64_t count = 0;
+    EXPECT_EQ(ReasonOf(Replace(request, &count)), R::ERROR_REASON_PATH_REJECTED) << target;
+    request.set_expected_count(1);
+    EXPECT_EQ(ReasonOf(Replace(request, &count)), R::ERROR_REASON_PATH_REJECTED) << target;
+  }
+}
+
 // Each has a word of its own to replace, and nobody's replacement is lost. Who was too slow may
 // repeat the very call.
 TEST_F(ReplaceText, OfManyAtOnceNoneIsLost) {
