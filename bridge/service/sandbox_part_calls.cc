@@ -11,6 +11,7 @@
 #include "bridge/opensandbox/sandbox_policy.h"
 #include "bridge/opensandbox/sandbox_ports.h"
 #include "bridge/opensandbox/snapshots.h"
+#include "bridge/service/policy_validate.h"
 #include "bridge/service/sandbox_calls.h"
 #include "bridge/service/sandbox_convert.h"
 #include "bridge/service/sandbox_validate.h"

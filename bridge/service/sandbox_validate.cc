@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/service/sandbox_validate.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/labels.h"
+#include "bridge/service/policy_validate.h"
 #include "bridge/service/validate.h"
 #include "bridge/service/volume_validate.h"
 #include "fmt/format.h"
@@ -30,8 +27,6 @@ constexpr int kMaxEntrypointWords = 1000;
 constexpr size_t kMaxArgumentBytes = 128 * 1024 - 1;
 constexpr size_t kMaxExtensionBytes = 4096;
 constexpr size_t kMaxCredentialBytes = 16 * 1024;
-constexpr int kMaxRules = 1000;
-constexpr size_t kMaxTargetBytes = 255;
 constexpr size_t kMaxRequestIdBytes = 128;
 
 constexpr absl::Duration kMaxWait = absl::Hours(1);
@@ -204,55 +199,6 @@ absl::Status CheckPlatform(std::string_view platform) {
   return InvalidField("spec.platform", "must be like linux/amd64 or linux/arm64");
 }
 
-// A name, a "*." suffix or an address.
-absl::Status CheckTarget(std::string_view field, std::string_view target) {
-  RETURN_IF_ERROR(CheckPlainText(field, target, kMaxTargetBytes));
-  if (target.empty()) return InvalidField(field, "must not be empty");
-  if (target.find(' ') != std::string_view::npos) {
-    return InvalidField(field, "must not hold blanks");
-  }
-  return absl::OkStatus();
-}
-
-// "10.0.0.0/8". The sidecar takes anything else with a slash, a URL, as a name that nothing has.
-bool IsNetwork(const std::string& text) {
-  const size_t slash = text.find('/');
-  const std::string address = text.substr(0, slash);
-  in6_addr bytes = {};
-  int bits = -1;
-  return (inet_pton(AF_INET, address.c_str(), &bytes) == 1 ||
-          inet_pton(AF_INET6, address.c_str(), &bytes) == 1) &&
-         absl::SimpleAtoi(text.substr(slash + 1), &bits) && bits >= 0 && bits <= 128;
-}
-
-template <class Rules>
-absl::Status CheckRules(std::string_view field, const Rules& rules) {
-  if (rules.size() > kMaxRules) return InvalidField(field, "has more than 1000 rules");
-  for (int i = 0; i < rules.size(); ++i) {
-    const auto& rule = rules[i];
-    const size_t index = static_cast<size_t>(i);
-    const std::string action = ElementField(field, index, "action");
-    RETURN_IF_ERROR(
-        CheckEnum(action, rule.action(), v1::NetworkPolicy::Action_IsValid(rule.action())));
-    // The server takes any word for an action and then waits half a minute for its sidecar.
-    if (rule.action() == v1::NetworkPolicy::ACTION_UNSPECIFIED) {
-      return InvalidField(action, "must be ALLOW or DENY");
-    }
-    const std::string target = ElementField(field, index, "target");
-    RETURN_IF_ERROR(CheckTarget(target, rule.target()));
-    if (rule.target().find('/') != std::string::npos && !IsNetwork(rule.target())) {
-      return InvalidField(target, "must be a name, \"*.\" and a suffix, or an address; not a URL");
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckPolicy(const v1::NetworkPolicy& policy) {
-  RETURN_IF_ERROR(CheckEnum("spec.network_policy.default_action", policy.default_action(),
-                            v1::NetworkPolicy::Action_IsValid(policy.default_action())));
-  return CheckRules("spec.network_policy.rules", policy.rules());
-}
-
 absl::Status CheckExtensions(const TextMap& extensions) {
   RETURN_IF_ERROR(CheckSize("spec.extensions", extensions));
   for (const std::string& key : SortedKeys(extensions)) {
@@ -371,24 +317,6 @@ absl::Status CheckUpdateMetadata(const v1::UpdateMetadataRequest& request) {
       return InvalidField(field, "the key " + *problem);
     }
     if (request.set().contains(removed[i])) return InvalidField(field, "is also in set");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckPatchNetworkPolicy(const v1::PatchNetworkPolicyRequest& request) {
-  RETURN_IF_ERROR(CheckRules("add", request.add()));
-  if (request.remove_targets_size() > kMaxRules) {
-    return InvalidField("remove_targets", "has more than 1000 targets");
-  }
-  std::set<std::string_view> added;
-  for (const auto& rule : request.add()) added.insert(rule.target());
-  for (int i = 0; i < request.remove_targets_size(); ++i) {
-    const std::string field = ElementField("remove_targets", static_cast<size_t>(i));
-    RETURN_IF_ERROR(CheckTarget(field, request.remove_targets(i)));
-    if (added.contains(request.remove_targets(i))) return InvalidField(field, "is also added");
-  }
-  if (request.add().empty() && request.remove_targets().empty()) {
-    return InvalidField("add", "or remove_targets must be given");
   }
   return absl::OkStatus();
 }

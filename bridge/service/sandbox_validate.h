@@ -21,7 +21,6 @@ absl::Status CheckCreateSandbox(const sandbox::bridge::v1::CreateSandboxRequest&
 absl::Status CheckListSandboxes(const sandbox::bridge::v1::ListSandboxesRequest& request);
 absl::Status CheckSetExpiration(const sandbox::bridge::v1::SetExpirationRequest& request);
 absl::Status CheckUpdateMetadata(const sandbox::bridge::v1::UpdateMetadataRequest& request);
-absl::Status CheckPatchNetworkPolicy(const sandbox::bridge::v1::PatchNetworkPolicyRequest& request);
 
 // Empty, or 1..128 of [A-Za-z0-9._-].
 absl::Status CheckRequestId(std::string_view request_id);

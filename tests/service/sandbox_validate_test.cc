@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "bridge/service/policy_validate.h"
 #include "tests/fakes/status_matchers.h"
 
 namespace bridge {
@@ -263,6 +264,10 @@ TEST(CheckCreateSandbox, PoliciesPlatformsExtensions) {
       {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 1, "https://a.example"); }},
       {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 1, "a.example/path"); }},
       {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 1, "10.0.0.0/x"); }},
+      {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 2, "10.0.0.0/33"); }},
+      {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 2, "10.0.0.256"); }},
+      {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 2, "::ffff:10.0.0.1"); }},
+      {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 2, "a.example."); }},
       {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 1, "a\n"); }},
       {"spec.network_policy.rules[0].target", [&](auto& s) { rule(s, 1, std::string(256, 'a')); }},
       {"spec.network_policy.rules",
@@ -374,7 +379,13 @@ TEST(CheckPatchNetworkPolicy, RulesAndTargets) {
   EXPECT_THAT(CheckPatchNetworkPolicy(request), RejectsField("add[0].action"));
   rule->set_action(v1::NetworkPolicy::ACTION_DENY);
   EXPECT_THAT(CheckPatchNetworkPolicy(request), RejectsField("remove_targets[0]"));
-  rule->set_target("b.example.com");
+  rule->set_target("A.example.com");
+  EXPECT_THAT(CheckPatchNetworkPolicy(request), RejectsField("remove_targets[0]"));
+  rule->set_target("10.0.0.0/33");
+  EXPECT_THAT(CheckPatchNetworkPolicy(request), RejectsField("add[0].target"));
+  rule->set_target("10.0.0.0/32");
+  EXPECT_THAT(CheckPatchNetworkPolicy(request), IsOk());
+  request.set_remove_targets(0, "10.0.0.0/33");  // of somebody else's making
   EXPECT_THAT(CheckPatchNetworkPolicy(request), IsOk());
 }
 
