@@ -5,6 +5,7 @@
 
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/opensandbox/sandbox_access.h"
 #include "bridge/opensandbox/sandbox_reader.h"
 #include "fmt/format.h"
 
@@ -20,7 +21,8 @@ bool SidecarIsSilent(const absl::Status& failure) {
   const auto metadata = MetadataOf(failure);
   const auto code = metadata.find("upstream_code");
   return ReasonOf(failure) == R::ERROR_REASON_UPSTREAM_UNAVAILABLE && code != metadata.end() &&
-         code->second.find("BACKEND_CONNECTION_FAILED") != std::string::npos;
+         (code->second.find("BACKEND_CONNECTION_FAILED") != std::string::npos ||
+          code->second.find("BACKEND_RESPONSE_FAILED") != std::string::npos);
 }
 
 // The server answers a dead sidecar and one that never was with the same 502. Only a sandbox that
@@ -43,16 +45,30 @@ Task<absl::Status> Explained(LifecycleClient& client, CallContext context, std::
       {.metadata = {{"feature", "sandboxes.network_policy"}, {"sandbox_id", sandbox_id}}});
 }
 
+// A frozen sidecar takes connections and answers nothing, so the state is read first.
+Task<absl::Status> CheckRunning(LifecycleClient& client, CallContext context,
+                                std::string sandbox_id, std::string incarnation) {
+  CO_ASSIGN_OR_RETURN(const Reading reading,
+                      co_await ReadSandbox(client, context, sandbox_id, incarnation));
+  if (reading.record.state == SandboxState::kRunning) co_return absl::OkStatus();
+  co_return NotRunning(reading.record);
+}
+
+Task<absl::StatusOr<NetworkPolicyStatus>> ReadPolicy(LifecycleClient& client, CallContext context,
+                                                     std::string sandbox_id) {
+  absl::StatusOr<NetworkPolicyStatus> policy =
+      co_await client.GetNetworkPolicy(context, sandbox_id);
+  if (policy.ok()) co_return policy;
+  co_return co_await Explained(client, context, sandbox_id, policy.status());
+}
+
 }  // namespace
 
 Task<absl::StatusOr<NetworkPolicyStatus>> GetPolicy(LifecycleClient& client, CallContext context,
                                                     std::string sandbox_id,
                                                     std::string incarnation) {
-  CO_RETURN_IF_ERROR(co_await CheckSandbox(client, context, sandbox_id, incarnation));
-  absl::StatusOr<NetworkPolicyStatus> policy =
-      co_await client.GetNetworkPolicy(context, sandbox_id);
-  if (policy.ok()) co_return policy;
-  co_return co_await Explained(client, context, sandbox_id, policy.status());
+  CO_RETURN_IF_ERROR(co_await CheckRunning(client, context, sandbox_id, incarnation));
+  co_return co_await ReadPolicy(client, context, sandbox_id);
 }
 
 Task<absl::StatusOr<NetworkPolicyStatus>> PatchPolicy(LifecycleClient& client, CallContext context,
@@ -60,7 +76,7 @@ Task<absl::StatusOr<NetworkPolicyStatus>> PatchPolicy(LifecycleClient& client, C
                                                       std::string incarnation,
                                                       std::vector<NetworkRule> add,
                                                       std::vector<std::string> remove_targets) {
-  CO_RETURN_IF_ERROR(co_await CheckSandbox(client, context, sandbox_id, incarnation));
+  CO_RETURN_IF_ERROR(co_await CheckRunning(client, context, sandbox_id, incarnation));
   const bool adds = !add.empty();
   if (adds) {
     const absl::Status added = co_await client.AddNetworkRules(context, sandbox_id, std::move(add));
@@ -75,7 +91,7 @@ Task<absl::StatusOr<NetworkPolicyStatus>> PatchPolicy(LifecycleClient& client, C
                      : failure;
     }
   }
-  co_return co_await GetPolicy(client, context, sandbox_id, "");
+  co_return co_await ReadPolicy(client, context, sandbox_id);
 }
 
 }  // namespace bridge

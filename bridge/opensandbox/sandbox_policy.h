@@ -16,7 +16,7 @@
 namespace bridge {
 
 // Errors: UNSUPPORTED_FEATURE (made without a policy, or the server has no such route),
-// SANDBOX_UNREACHABLE (its sidecar does not answer), those of the client.
+// SANDBOX_NOT_RUNNING, SANDBOX_UNREACHABLE (its sidecar does not answer), those of the client.
 Task<absl::StatusOr<NetworkPolicyStatus>> GetPolicy(LifecycleClient& client, CallContext context,
                                                     std::string sandbox_id,
                                                     std::string incarnation);

@@ -64,10 +64,10 @@ TEST_F(SandboxPolicyTest, AddsRemovesAndReads) {
   fake_.Script(kRoute, Reply("networkpolicy-get"));
   ASSERT_THAT(Patch({{PolicyAction::kAllow, "a.example.net"}}, {"b.example.net"}), IsOk());
   const auto requests = fake_.requests();
-  ASSERT_THAT(requests, SizeIs(3));
-  EXPECT_EQ(requests[0].body, R"([{"action":"allow","target":"a.example.net"}])");
-  EXPECT_EQ(requests[1].body, R"(["b.example.net"])");
-  EXPECT_EQ(requests[1].path, "/v1/sandboxes/sb-1/networkpolicy");
+  ASSERT_THAT(requests, SizeIs(4));  // the first one reads the sandbox
+  EXPECT_EQ(requests[1].body, R"([{"action":"allow","target":"a.example.net"}])");
+  EXPECT_EQ(requests[2].body, R"(["b.example.net"])");
+  EXPECT_EQ(requests[2].path, "/v1/sandboxes/sb-1/networkpolicy");
 }
 
 TEST_F(SandboxPolicyTest, HalfDoneIsSaidSo) {
@@ -75,6 +75,22 @@ TEST_F(SandboxPolicyTest, HalfDoneIsSaidSo) {
   fake_.Script("DELETE *", {.status = 500});
   EXPECT_THAT(Patch({{PolicyAction::kAllow, "a"}}, {"b"}),
               AllOf(HasReason("UPSTREAM_FAILED"), HasMessage("new rules are in force")));
+}
+
+TEST_F(SandboxPolicyTest, APausedSandboxIsNotAsked) {
+  fake_.Find("sb-1")->state = "Paused";
+  EXPECT_THAT(Get(), AllOf(HasReason("SANDBOX_NOT_RUNNING"), HasDetail("state", "Paused")));
+  EXPECT_THAT(Patch({{PolicyAction::kAllow, "a"}}, {}), HasReason("SANDBOX_NOT_RUNNING"));
+  EXPECT_EQ(fake_.Count(kRoute), 0);
+  EXPECT_EQ(fake_.Count("PATCH *"), 0);
+}
+
+TEST_F(SandboxPolicyTest, ASidecarThatDropsTheConnection) {
+  fake_.endpoint_headers = {{"OPENSANDBOX-EGRESS-AUTH", "t"}};
+  fake_.Script(kRoute, {.status = 502,
+                        .body = R"({"code":"BACKEND_RESPONSE_FAILED","message":"disconnected"})",
+                        .times = -1});
+  EXPECT_THAT(Get(), AllOf(HasReason("SANDBOX_UNREACHABLE"), HasMessage("sidecar")));
 }
 
 TEST_F(SandboxPolicyTest, OthersAreNotTouched) {
