@@ -97,7 +97,7 @@ constexpr CatalogEntry kCatalog[] = {
     {R(REPLAY_GAP), C::kDataLoss, F::kSandbox, false,
      "Attach again at first_available; the bytes before it are gone."},
     {R(OUTPUT_TRUNCATED), C::kDataLoss, F::kCaller, false,
-     "Raise max_output_bytes or use the streaming call."},
+     "Raise max_output_bytes or use the streaming call; read a file again that changed."},
 
     {R(DEADLINE_EXCEEDED), C::kDeadlineExceeded, F::kCaller, true,
      "Give the call more time; the message says what it waited for."},

@@ -83,7 +83,9 @@ int RunCopy(Context& context, const Arguments& arguments) {
     return kExitSignalBase + context.interrupts.first();
   }
   int exit_code = kExitOk;
-  if (!plan->stream && (context.json || !arguments.Has("--quiet"))) {
+  // Where stdout is the content's, nothing else may be on it.
+  const bool wanted = context.json || (!plan->stream && !arguments.Has("--quiet"));
+  if (wanted && !plan->target.stream()) {
     exit_code = Print(context, copy.report.ToJson(), copy.report.ToText());
   }
   return copy.report.failed > 0 ? kExitFailed : exit_code;

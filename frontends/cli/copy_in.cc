@@ -60,13 +60,17 @@ ssize_t ReadSome(int fd, std::string* data, int abandon_fd) {
 bool NamesOf(const std::string& directory, std::vector<std::string>* names) {
   DIR* dir = opendir(directory.c_str());
   if (dir == nullptr) return false;
+  errno = 0;
   while (const dirent* entry = readdir(dir)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names->emplace_back(name);
+    errno = 0;
   }
+  const int error = errno;  // of an end that is none
   closedir(dir);
   std::sort(names->begin(), names->end());
-  return true;
+  errno = error;
+  return error == 0;
 }
 
 }  // namespace
@@ -221,10 +225,10 @@ bool CopyIn::Send(int fd, const std::string& target, const struct stat* info) {
   header->set_sandbox_id(sandbox_id_);
   header->mutable_options()->set_path(target);
   header->mutable_options()->set_no_follow(!copy_.options.follow);
-  if (info != nullptr) {
-    header->mutable_options()->set_mode(info->st_mode & 07777);
-    header->set_size_bytes(info->st_size);
-  }
+  if (info != nullptr) header->mutable_options()->set_mode(info->st_mode & 07777);
+  // Files that are made up while they are read (/proc) claim to be empty.
+  const bool announced = info != nullptr && info->st_size > 0;
+  if (announced) header->set_size_bytes(info->st_size);
   Sha256 digest;
   int64_t sent = 0;
   std::string failure;
@@ -233,9 +237,12 @@ bool CopyIn::Send(int fd, const std::string& target, const struct stat* info) {
     std::string* data = chunk.mutable_data();
     data->resize(kPieceBytes);
     const ssize_t n = ReadSome(fd, data, copy_.context.streams.abandon_fd());
-    if (n < 0) failure = ErrnoText();
-    if (n < 0) call->TryCancel();
-    if (n <= 0) break;
+    if (n < 0) failure = "reading this side failed: " + ErrnoText();
+    if (announced && n >= 0 && (n == 0 ? sent != info->st_size : sent + n > info->st_size)) {
+      failure = "this side's file changed while it was copied; copy it again";
+    }
+    if (!failure.empty()) call->TryCancel();
+    if (n <= 0 || !failure.empty()) break;
     data->resize(static_cast<size_t>(n));
     digest.Update(*data);
     sent += n;
@@ -244,9 +251,7 @@ bool CopyIn::Send(int fd, const std::string& target, const struct stat* info) {
   }
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!failure.empty() && !copy_.interrupted()) {
-    copy_.Fail(target, "reading this side failed: " + failure);
-  }
+  if (!failure.empty() && !copy_.interrupted()) copy_.Fail(target, failure);
   if (failure.empty() && !status.ok()) copy_.Fail(target, status);
   if (!failure.empty() || !status.ok()) return false;
   if (response.sha256() != digest.FinishHex()) {

@@ -173,7 +173,10 @@ def test_single_files_and_where_they_go(sbx: Sbx, sandbox: str, tmp_path: Path) 
 
 
 def test_streams(sbx: Sbx, sandbox: str) -> None:
-    assert sbx.run("cp", "-", f"{sandbox}:/tmp/in", stdin=RANDOM).returncode == 0
+    ran = sbx.run("cp", "-", f"{sandbox}:/tmp/in", stdin=RANDOM)
+    assert (ran.returncode, ran.stdout) == (0, b"")
+    ran = sbx.run("cp", "--json", "-", f"{sandbox}:/tmp/in", stdin=RANDOM)
+    assert json.loads(ran.stdout)["bytes"] == len(RANDOM)
     ran = sbx.run("cp", f"{sandbox}:/tmp/in", "-")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert ran.stdout == RANDOM
@@ -182,6 +185,28 @@ def test_streams(sbx: Sbx, sandbox: str) -> None:
         == inside(sbx, sandbox, "cat /proc/version").encode()
     )
     assert sbx.run("cp", f"{sandbox}:/tmp", "-").returncode == 1
+
+
+def test_what_claims_to_be_empty_is_copied_to_its_end(sbx: Sbx, sandbox: str) -> None:
+    assert sbx.json("cp", "/proc/version", f"{sandbox}:/tmp/v")["files"] == 1
+    assert inside(sbx, sandbox, "cat /tmp/v") == Path("/proc/version").read_text()
+
+
+def test_what_changes_while_it_is_copied_is_said(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    inside(sbx, sandbox, "echo old > /tmp/log")
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * (64 << 20))
+    running = sbx.start("cp", "--json", str(log), f"{sandbox}:/tmp/log")
+    with log.open("ab") as writer:
+        while running.poll() is None and writer.tell() < 1 << 30:
+            writer.write(b"y" * 4096)
+            writer.flush()
+    assert running.wait() == 1
+    assert running.stderr is not None
+    error = json.loads(running.stderr.read())["error"]
+    assert error["reason"] == "LOCAL"
+    assert "changed while it was copied" in error["message"]
+    assert inside(sbx, sandbox, "cat /tmp/log") == "old\n"
 
 
 def test_a_failure_of_this_side_names_its_place(sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
