@@ -22,6 +22,9 @@ struct Rule {
 constexpr Rule kGoWords[] = {
     {"no space left", R::ERROR_REASON_NO_SPACE, "the sandbox's disk is full"},
     {"quota exceeded", R::ERROR_REASON_NO_SPACE, "the sandbox's disk is full"},
+    // Of a form that was sent whole: the daemon could not keep its parts until the last was there.
+    {"multipart form is empty", R::ERROR_REASON_NO_SPACE,
+     "the sandbox's daemon has no room in its temporary directory"},
     {"permission denied", R::ERROR_REASON_PERMISSION_DENIED, "the sandbox's user may not do this"},
     {"operation not permitted", R::ERROR_REASON_PERMISSION_DENIED,
      "the sandbox's user may not do this"},

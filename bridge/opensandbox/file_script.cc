@@ -9,8 +9,13 @@ namespace {
 // `t COMMAND...` runs a tool; if it fails the script ends with the status that its words mean. They
 // are the C library's, the same for coreutils and busybox. `p DIRECTORY` makes one with its
 // parents, one by one, and says in $k which of them it made itself: a "y" for the last one and so
-// on upwards, an "n" where somebody else was faster. `absent PATH` says why there is nothing.
+// on upwards, an "n" where somebody else was faster. `absent PATH` says why there is nothing. `say
+// LINE` answers: what a daemon's commands print passes through its disk, and does not arrive when
+// that is full.
 constexpr char kTry[] = R"(LC_ALL=C; export LC_ALL
+say() {
+  echo "$1" 2>/dev/null || exit 15
+}
 fail() {
   [ $? != 127 ] || exit 127
   case "$1" in
@@ -28,6 +33,7 @@ fail() {
     *'esource busy'*|*'ext file busy'*) exit 23;;
     *'nvalid option'*|*'nrecognized option'*) exit 127;;
   esac
+  say
   exit 1
 }
 t() {
@@ -35,6 +41,7 @@ t() {
 }
 absent() {
   o=$(stat -L "$1" 2>&1) || fail "$o"
+  say
   exit 10
 }
 p() {
@@ -115,7 +122,7 @@ leave() {
   exit 24
 }
 is "$s" || absent "$s"
-f=$s undo= r=
+f=$s undo=
 if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" ]; then
   trap 'c=$?; put_back; rm -rf "$x"; [ $c = 0 ] || back' EXIT
   ! full || leave
@@ -125,7 +132,7 @@ if [ "$(stat -c %d "$s" 2>/dev/null)" != "$(stat -c %d "${d%/*}/" 2>/dev/null)" 
 fi
 if [ -z "$new" ]; then
   ! tree "$d" || exit 11
-  ! is "$d" || r=replaced
+  ! is "$d" || say replaced
   m mv -fT "$f" "$d"
 elif tree "$f"; then
   t mkdir "$d"
@@ -144,7 +151,6 @@ if [ "$f" != "$s" ]; then
   ! is "$y" || o=$y
   rm -rf "$o" 2>/dev/null || exit 25
 fi
-echo $r
 )sh";
 
 // Behind readlink, which says nothing.
@@ -201,7 +207,7 @@ std::string ReserveScript(std::string_view temporary) {
 
 std::string MakeParentsScript(std::string_view directory) {
   return std::string(kTry) + kBack + kBackOnFailure + "p " + ShellQuote(directory) +
-         "\necho \"$k\"\n";
+         "\nsay \"$k\"\n";
 }
 
 std::string RemoveParentsScript(std::string_view directory, std::string_view made) {
@@ -220,7 +226,7 @@ std::string CopyScript(const FileAlias& alias, std::string_view path, int64_t ma
   return std::string(kTry) + "p=" + ShellQuote(path) + "\nf=" + ShellQuote(alias.path()) +
          "\nt mkdir -m 700 " + ShellQuote(alias.folder) + "\no=$({ head -c " +
          std::to_string(max_bytes) + R"( "$p" > "$f"; } 2>&1) || fail "$o"
-stat -c %s "$f"
+stat -c %s "$f" || fail
 )";
 }
 
@@ -230,8 +236,10 @@ std::string ListScript(const FileAlias& alias, std::string_view path, int depth)
          "\no=$({ find \"$p\" -mindepth 1 -maxdepth " + std::to_string(depth) +
          R"( -print0 > "$f.n"; } 2>&1) || fail "$o"
 o=$({ sort -z "$f.n" > "$f.s"; } 2>&1) || fail "$o"
-xargs -0 -r stat -c '//%f %s %Y %U %u %G %g %n' < "$f.s" > "$f" 2>/dev/null
-stat -c %s "$f"
+o=$({ xargs -0 -r stat -c '//%f %s %Y %U %u %G %g %n' < "$f.s" > "$f"; } 2>&1) || case $o in
+  *'o space left'*|*'uota exceeded'*) exit 15;;
+esac
+stat -c %s "$f" || fail
 )";
 }
 
@@ -261,7 +269,7 @@ std::string CommitScript(const FileWrite& write, std::string_view temporary,
 std::string StatScript(std::string_view path) {
   const std::string quoted = ShellQuote(path);
   return std::string(kTry) + Missing(quoted) + "stat -c '%f\n%s\n%Y\n%U\n%u\n%G\n%g' " + quoted +
-         " 2>/dev/null || exit\n[ ! -h " + quoted + " ] || readlink " + quoted + "\n";
+         " 2>/dev/null || fail\n[ ! -h " + quoted + " ] || readlink " + quoted + " || fail\n";
 }
 
 std::string ResolveScript(std::string_view path) {
@@ -285,7 +293,7 @@ std::string MakeDirectoryScript(std::string_view path, bool parents, std::option
     script += "t chown -h " + ShellQuote(ownership) + " " + quoted + "\n";
   }
   return script + "[ ! -h " + quoted + " ] || exit 19\nt chmod " + Octal(mode.value_or(0755)) +
-         " " + quoted + "\ntrap - EXIT\necho created\n";
+         " " + quoted + "\nsay created\ntrap - EXIT\n";
 }
 
 std::string RemoveScript(std::string_view path, bool recursive) {

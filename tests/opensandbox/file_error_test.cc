@@ -42,6 +42,7 @@ TEST(FileError, GosWordsForOtherFailures) {
   EXPECT_EQ(reason("open /x: read-only file system"), R::ERROR_REASON_PERMISSION_DENIED);
   EXPECT_EQ(reason("write /x: no space left on device"), R::ERROR_REASON_NO_SPACE);
   EXPECT_EQ(reason("write /x: disk quota exceeded"), R::ERROR_REASON_NO_SPACE);
+  EXPECT_EQ(reason("multipart form is empty"), R::ERROR_REASON_NO_SPACE);
   EXPECT_EQ(reason("open /x: is a directory"), R::ERROR_REASON_IS_A_DIRECTORY);
   EXPECT_EQ(reason("mkdir /f/x: not a directory"), R::ERROR_REASON_NOT_A_DIRECTORY);
   EXPECT_EQ(reason("destination path already exists"), R::ERROR_REASON_PATH_EXISTS);
