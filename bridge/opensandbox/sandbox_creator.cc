@@ -14,6 +14,7 @@
 #include "bridge/opensandbox/backoff.h"
 #include "bridge/opensandbox/labels.h"
 #include "bridge/opensandbox/sandbox_access.h"
+#include "bridge/opensandbox/sandbox_policy.h"
 #include "fmt/format.h"
 
 namespace bridge {
@@ -358,13 +359,17 @@ Task<absl::StatusOr<CreatedSandbox>> SandboxCreator::Create(CallContext context,
 
   absl::StatusOr<SandboxRecord> usable =
       co_await parts_.usable.Wait(context, made->id, ready_until, ready_timeout);
-  if (usable.ok()) {
+  absl::Status error = usable.status();
+  if (error.ok() && spec.network_policy) {
+    error = co_await ProveDenials(parts_.client, context, made->id, spec.network_policy->rules,
+                                  ready_until);
+  }
+  if (error.ok()) {
     CreatedSandbox created{.record = *std::move(usable), .ttl_clamped = clamped};
     if (request_id.empty()) co_return created;
     co_return co_await SettleRace(context, request_id, digest, std::move(created), ready_until,
                                   ready_timeout, gate);
   }
-  absl::Status error = usable.status();
   if (ReasonOf(error) == R::ERROR_REASON_SANDBOX_NOT_FOUND) {
     error = MakeError(R::ERROR_REASON_SANDBOX_FAILED,
                       fmt::format("sandbox {} vanished before it could be used", made->id),

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "bridge/net/task.h"
 #include "bridge/opensandbox/call_context.h"
 #include "bridge/opensandbox/lifecycle_client.h"
@@ -21,11 +23,19 @@ Task<absl::StatusOr<NetworkPolicyStatus>> GetPolicy(LifecycleClient& client, Cal
                                                     std::string sandbox_id,
                                                     std::string incarnation);
 
-// Adds, then removes, then reads what is in force.
+// Adds, then removes, then reads what is in force. Also UNSUPPORTED_FEATURE: see ProveDenials.
 Task<absl::StatusOr<NetworkPolicyStatus>> PatchPolicy(LifecycleClient& client, CallContext context,
                                                       std::string sandbox_id,
                                                       std::string incarnation,
                                                       std::vector<NetworkRule> add,
                                                       std::vector<std::string> remove_targets);
+
+// UNSUPPORTED_FEATURE where one of the rules denies an address and the sandbox's sidecar guards
+// none: it takes the rule all the same. Costs a request only where there is such a rule; a sidecar
+// that does not answer yet is asked again until the loop's time `until`. A server without the route
+// cannot be asked, and passes.
+Task<absl::Status> ProveDenials(LifecycleClient& client, CallContext context,
+                                std::string sandbox_id, std::vector<NetworkRule> rules,
+                                absl::Duration until);
 
 }  // namespace bridge

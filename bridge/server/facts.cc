@@ -83,7 +83,8 @@ std::vector<v1::Capability> RuntimeRows(UpstreamFacts::Runtime runtime, bool loc
                        "the local OpenSandbox's sandboxes share the machine's network"));
   } else {
     rows.push_back(Row("sandboxes.network_policy", v1::Capability::LEVEL_UNSPECIFIED,
-                       "told by a create: the server needs an egress image"));
+                       "told by a create: the server needs an egress image, for denied "
+                       "addresses one in mode dns+nft"));
   }
   return rows;
 }

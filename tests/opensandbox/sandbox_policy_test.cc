@@ -77,6 +77,34 @@ TEST_F(SandboxPolicyTest, HalfDoneIsSaidSo) {
               AllOf(HasReason("UPSTREAM_FAILED"), HasMessage("new rules are in force")));
 }
 
+// The official sidecar, "dns+nft" or "dns".
+FakeReply InMode(const std::string& mode) {
+  return {.status = 200,
+          .body = R"({"enforcementMode":")" + mode +
+                  R"(","policy":{"defaultAction":"allow","egress":[]}})",
+          .times = -1};
+}
+
+TEST_F(SandboxPolicyTest, ADeniedAddressIsGuardedOrRefused) {
+  fake_.Script("PATCH *", Reply("networkpolicy-patch"));
+  fake_.Script(kRoute, InMode("dns+nft"));
+  EXPECT_THAT(Patch({{PolicyAction::kDeny, "10.0.0.0/8"}}, {}), IsOk());
+  EXPECT_EQ(fake_.Count("PATCH *"), 1);
+}
+
+TEST_F(SandboxPolicyTest, NamesOnlyTakesNoDeniedAddress) {
+  fake_.Script("PATCH *", Reply("networkpolicy-patch", -1));
+  fake_.Script(kRoute, InMode("dns"));
+  EXPECT_THAT(
+      Patch({{PolicyAction::kDeny, "a.example"}, {PolicyAction::kDeny, "10.0.0.0/8"}}, {}),
+      AllOf(HasReason("UNSUPPORTED_FEATURE"), HasDetail("feature", "sandboxes.network_policy"),
+            HasMessage("10.0.0.0/8"), HasMessage("dns+nft")));
+  EXPECT_EQ(fake_.Count("PATCH *"), 0);
+  // Reached anyhow, and names are what it is for.
+  EXPECT_THAT(Patch({{PolicyAction::kAllow, "10.0.0.1"}, {PolicyAction::kDeny, "a.example"}}, {}),
+              IsOk());
+}
+
 TEST_F(SandboxPolicyTest, APausedSandboxIsNotAsked) {
   fake_.Find("sb-1")->state = "Paused";
   EXPECT_THAT(Get(), AllOf(HasReason("SANDBOX_NOT_RUNNING"), HasDetail("state", "Paused")));

@@ -179,6 +179,14 @@ def test_a_policy_is_told_and_changed(
     assert list(status.policy.rules) == rules("example.com", "*.debian.org")
     assert loop(client.sandboxes.network_policy(box)) == status
     assert loop(client.sandboxes.patch_network_policy(box, remove_targets=["no.such"])) == status
+    denial = [Policy.Rule(action=Policy.ACTION_DENY, target="169.254.0.0/16")]
+    changed = client.sandboxes.patch_network_policy(box, add=denial)
+    assert reason_of(loop, changed) == "UNSUPPORTED_FEATURE", "mode dns would let it through"
+    assert loop(client.sandboxes.network_policy(box)) == status
+    before = docker("ps", "--all", "--quiet")
+    spec = v1.SandboxSpec(image=sandboxes.image, network_policy=Policy(rules=denial))
+    assert reason_of(loop, client.sandboxes.create(spec)) == "UNSUPPORTED_FEATURE"
+    assert docker("ps", "--all", "--quiet") == before
     ran = loop(client.execs.run(box, command("echo hi")))
     assert ran.stdout == b"hi\n", "its ports are those of the sidecar"
 
@@ -188,7 +196,8 @@ def test_a_policy_is_told_and_changed(
     gone = loop(client.sandboxes.delete(box))
     assert gone.verdict == v1.DeleteSandboxResponse.VERDICT_CONFIRMED_GONE
     assert f"sandbox-egress-{box}" not in docker("ps", "--all", "--format={{.Names}}")
-    results.works("network policy: given, told, changed", "FULL", "with a sidecar of the tests' own")
+    results.works("network policy: given, told, changed", "FULL",
+                  "with a sidecar of the tests' own; what it would not enforce is refused")
     results.works("network policy: enforced", "UNSPECIFIED",
                   "not in these tests: the official image cannot be had offline; seen with a sidecar built "
-                  "from its source of June 2026, dns and dns+nft")
+                  "from its source of June 2026: names in mode dns, names and addresses in dns+nft")
