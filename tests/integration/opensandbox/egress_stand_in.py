@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What opensandbox-server wants of its egress sidecar (image `egress.image`), without the enforcement: it
-keeps the policy of its sandbox, tells and changes it, in the words of the official one, whose image cannot be
-had offline: a change is answered without the policy that came of it, and a refusal with text.
+keeps the policy of its sandbox, tells and changes it, as the official one does, whose image cannot be had
+offline: it takes every target, a change is answered without the policy that came of it, and a refusal is
+text.
 
 Run by the image that setup_test.py makes; alone in its file, since it is copied there.
 """
@@ -11,46 +12,93 @@ from __future__ import annotations
 import json
 import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+MAX_RULES = 4096
+
+
+class Refused(Exception):
+    """Status and text."""
+
+
+def rule_of(given: dict[str, str]) -> dict[str, str]:
+    action, target = given.get("action", "").strip().lower() or "deny", given.get("target", "").strip()
+    if action not in ("allow", "deny"):
+        raise Refused(400, f'invalid merged policy: unsupported action "{action}"')
+    if not target:
+        raise Refused(400, "invalid merged policy: egress target cannot be empty")
+    return {"action": action, "target": target}
+
 
 policy = json.loads(os.environ["OPENSANDBOX_EGRESS_RULES"])
+policy["egress"] = [rule_of(rule) for rule in policy["egress"]]
 
 
 class Sidecar(BaseHTTPRequestHandler):
     def reply(self, status: int, body: object) -> None:
         text = isinstance(body, str)
-        data = f"{body}\n".encode() if text else json.dumps(body).encode()
+        data = str(body).encode() if text else f"{json.dumps(body)}\n".encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8" if text else "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
-    def change(self, targets: set[str], first: list[dict[str, str]]) -> None:
-        kept = [rule for rule in policy["egress"] if rule["target"] not in targets]
-        none = not first and len(kept) == len(policy["egress"])
-        policy["egress"] = first + kept
-        self.tell(**({"reason": "no matching targets found"} if none else {}))
+    def given(self, what: str, kind: type) -> list[Any]:
+        """The list that the request brings."""
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).strip()
+        if not text:
+            raise Refused(400, "empty body")
+        try:
+            items = json.loads(text)
+        except ValueError as wrong:
+            raise Refused(400, f"invalid {what}: {wrong}") from None
+        if items is None or items == []:
+            raise Refused(400, f"invalid {what}: empty array")
+        if not isinstance(items, list) or not all(isinstance(item, kind) for item in items):
+            raise Refused(400, f"invalid {what}: json: cannot unmarshal it")
+        return items
 
-    def tell(self, **more: object) -> None:
+    def add(self) -> dict[str, str]:
+        """New rules go first; of those for one target the first stays, whatever its case."""
+        rules: dict[str, dict[str, str]] = {}
+        for rule in [*map(rule_of, self.given("patch rules", dict)), *policy["egress"]]:
+            rules.setdefault(rule["target"].lower(), rule)
+        if len(rules) > MAX_RULES:
+            raise Refused(413, f"egress rule total count {len(rules)} exceeds limit {MAX_RULES}")
+        policy["egress"] = list(rules.values())
+        return {}
+
+    def remove(self) -> dict[str, str]:
+        targets = {target.strip().lower() for target in self.given("delete targets", str)}
+        kept = [rule for rule in policy["egress"] if rule["target"].lower() not in targets]
+        if len(kept) == len(policy["egress"]):
+            return {"reason": "no matching targets found"}
+        policy["egress"] = kept
+        return {}
+
+    def handle_policy(self) -> dict[str, object]:
+        if self.headers.get("OPENSANDBOX-EGRESS-AUTH") != os.environ["OPENSANDBOX_EGRESS_TOKEN"]:
+            raise Refused(401, "unauthorized")
+        more: dict[str, object] = {}
+        if self.command == "GET":
+            more["policy"] = policy
+        else:
+            more.update(self.add() if self.command == "PATCH" else self.remove())
         mode = "enforcing" if policy["egress"] else f"{policy['defaultAction']}_all"
         enforcement = os.environ["OPENSANDBOX_EGRESS_MODE"]
-        self.reply(200, {"status": "ok", "mode": mode, "enforcementMode": enforcement, **more})
+        return {"status": "ok", "mode": mode, "enforcementMode": enforcement, **more}
 
     def handle_one(self) -> None:
-        if self.headers.get("OPENSANDBOX-EGRESS-AUTH") != os.environ["OPENSANDBOX_EGRESS_TOKEN"]:
-            return self.reply(401, "unauthorized")
         if self.path == "/healthz":
             return self.reply(200, "ok")
         if self.path != "/policy":
-            return self.reply(404, "not found")
-        given = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
-        if self.command != "GET" and not given:
-            return self.reply(400, "empty body")
-        if self.command == "PATCH":
-            return self.change({rule["target"] for rule in given}, given)
-        if self.command == "DELETE":
-            return self.change(set(given), [])
-        return self.tell(policy=policy)
+            return self.reply(404, "404 page not found\n")
+        try:
+            return self.reply(200, self.handle_policy())
+        except Refused as refused:
+            status, text = refused.args
+            return self.reply(status, f"{text}\n")
 
     do_GET = do_PATCH = do_DELETE = handle_one
 
