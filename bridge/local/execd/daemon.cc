@@ -40,7 +40,7 @@ class Daemon::Impl {
     if (options_.habits.extras) {
       extra::AddExtraRoutes(router_, execs_, std::string(options_.habits.name));
     }
-    AddProxyRoute(router_, options_.known_port, [this] { return port(); });
+    AddProxyRoute(router_, options_.known_port);
   }
 
   ~Impl() {

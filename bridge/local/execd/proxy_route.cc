@@ -16,6 +16,7 @@
 #include "bridge/local/execd/go_json.h"
 #include "bridge/local/execd/reply.h"
 #include "bridge/local/http/client.h"
+#include "bridge/local/http/socket.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -183,10 +184,10 @@ class Guard {
   std::thread thread_;
 };
 
-void Proxy(Exchange& exchange, int own_port, int real_port) {
+void Proxy(Exchange& exchange, int own_port) {
   const http::Request& request = exchange.request();
   auto port = JsonInteger(exchange.request().param("port"));
-  if (port == own_port) port = real_port;
+  if (port == own_port) port = http::LocalPort(exchange.fd());
   if (!port || *port < 1 || *port > 65535) return BadGateway(exchange);
   auto watcher = ReadyThread::Make();
   if (!watcher) return BadGateway(exchange);
@@ -229,8 +230,8 @@ std::string ProxyTarget(std::string_view raw_path, std::string_view raw_query) {
   return out;
 }
 
-void AddProxyRoute(http::Router& router, int own_port, std::function<int()> real_port) {
-  const auto handler = [own_port, real_port](Exchange& x) { Proxy(x, own_port, real_port()); };
+void AddProxyRoute(http::Router& router, int own_port) {
+  const auto handler = [own_port](Exchange& x) { Proxy(x, own_port); };
   router.Add("*", "/proxy/{port}", handler);
   router.Add("*", "/proxy/{port}/{rest...}", handler);
 }

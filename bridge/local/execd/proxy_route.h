@@ -7,7 +7,6 @@
 // after some ten thousand requests), and it does not ask for compressed answers.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +18,7 @@ namespace bridge::local::execd {
 // other escapes and the query stay as they are.
 std::string ProxyTarget(std::string_view raw_path, std::string_view raw_query);
 
-// `own_port`: the port that stands for this daemon; `real_port` says where it listens.
-void AddProxyRoute(http::Router& router, int own_port, std::function<int()> real_port);
+// `own_port` stands for this daemon, wherever it listens.
+void AddProxyRoute(http::Router& router, int own_port);
 
 }  // namespace bridge::local::execd

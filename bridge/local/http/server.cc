@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "bridge/local/http/connection.h"
+#include "bridge/local/http/socket.h"
 
 namespace bridge::local::http {
 namespace {
@@ -56,10 +57,7 @@ class Server::Impl {
   absl::Status Listen() {
     if (options_.listen_fd >= 0) {
       listen_fd_ = options_.listen_fd;
-      sockaddr_storage address{};
-      socklen_t size = sizeof(address);
-      getsockname(listen_fd_, reinterpret_cast<sockaddr*>(&address), &size);
-      options_.port = PeerOf(address).port;
+      options_.port = LocalPort(listen_fd_);
     } else {
       const absl::StatusOr<int> fd = ListenTcp(options_.host, &options_.port);
       if (!fd.ok()) return fd.status();

@@ -179,19 +179,25 @@ absl::StatusOr<int> ListenTcp(const std::string& host, int* port) {
   if (fd < 0) return ErrnoStatus("socket", errno);
   const int one = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  const bool ok =
-      bind(fd, reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
-      listen(fd, 4096) == 0 &&
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size) == 0;
+  const bool ok = bind(fd, reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
+                  listen(fd, 4096) == 0;
   if (!ok) {
     const int error = errno;
     close(fd);
     return ErrnoStatus("listen", error);
   }
-  *port = ntohs(address.family == AF_INET
-                    ? reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port
-                    : reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port);
+  *port = LocalPort(fd);
   return fd;
+}
+
+int LocalPort(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+  if (address.ss_family != AF_INET6) return 0;
+  return ntohs(reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
 }
 
 std::optional<HostPort> ParseHostPort(std::string_view text) {

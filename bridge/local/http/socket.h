@@ -69,6 +69,9 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, int port, absl::Duration
 // Listens; the port that was chosen is in *port. host as above.
 absl::StatusOr<int> ListenTcp(const std::string& host, int* port);
 
+// The port of a TCP socket's own end; 0 where it has none.
+int LocalPort(int fd);
+
 // "HOST:PORT", also "[::1]:80".
 struct HostPort {
   std::string host;
