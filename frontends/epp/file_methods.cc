@@ -130,6 +130,15 @@ Task<void> SearchFiles(Call& call) {
                                        MakeSearchRequest(call.params())));
 }
 
+// There is nothing where the link leads; another failure says nothing about that.
+bool LeadsNowhere(const absl::Status& status) {
+  const ErrorReason reason = ReasonOf(status);
+  return reason == ErrorReason::ERROR_REASON_PATH_NOT_FOUND ||
+         reason == ErrorReason::ERROR_REASON_PATH_REJECTED ||
+         reason == ErrorReason::ERROR_REASON_NOT_A_DIRECTORY ||
+         reason == ErrorReason::ERROR_REASON_PERMISSION_DENIED;
+}
+
 // Describes what a link points to, as programs see it, and says that it is one. A link to nothing
 // is described itself.
 Task<absl::StatusOr<Json>> StatFile(Call& call) {
@@ -147,7 +156,8 @@ Task<absl::StatusOr<Json>> StatFile(Call& call) {
   absl::StatusOr<v1::FileInfo> target =
       co_await CallUnary(call.scope(), call.stubs().files, &v1::FileService::Stub::PrepareAsyncStat,
                          request, call.environment().call_timeout);
-  if (!target.ok()) co_return FileEntry(*info);
+  if (!target.ok() && LeadsNowhere(target.status())) co_return FileEntry(*info);
+  if (!target.ok()) co_return RefinedFileError(target.status(), place->sandbox_id);
   target->set_path(info->path());
   target->set_symlink_target(info->symlink_target());
   co_return FileEntry(*target);

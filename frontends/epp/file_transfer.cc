@@ -61,8 +61,9 @@ absl::Status TooLargeToRead(int64_t size, int64_t limit) {
 // What follows the content of a part.
 std::string PartMembers(const ReadPlan& plan, int64_t size, int64_t read) {
   const int64_t end = plan.request.offset() + read;
-  // Files of /proc have no size: there only an empty read is the end.
-  const bool eof = size > 0 ? end >= size : read < plan.most_bytes || read == 0;
+  // Fewer bytes than were asked for are the end, whatever the size: files of /proc have none, and
+  // those of /sys say more than they have.
+  const bool eof = read < plan.most_bytes || (size > 0 ? end >= size : read == 0);
   return fmt::format("\",\"size\":{},\"offset\":{},\"eof\":{}}}", size, plan.request.offset(), eof);
 }
 

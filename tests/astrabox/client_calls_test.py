@@ -186,6 +186,16 @@ async def test_a_refused_upload_tells_the_reason(
     assert error.reason == "NO_SPACE"
 
 
+async def test_an_upload_that_nobody_takes_fails_like_other_calls(
+    client: BridgeClient, box: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("astrabox_sandbox_bridge.client.files._STALL", 0.0)
+    options = v1.WriteOptions(path=str(tmp_path / "f"))
+    error = await failure(client.files.write(box, options, CONTENT * 20))
+    assert error.reason == BRIDGE_UNREACHABLE
+    assert not (tmp_path / "f").exists()
+
+
 async def test_attachments(client: BridgeClient, box: str) -> None:
     started = await client.processes.start(box, "read line; echo got $line; cat >/dev/null; exit 3")
     async with await client.processes.attach(box, started.process_id, offset=0) as held:

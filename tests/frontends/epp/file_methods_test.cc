@@ -90,6 +90,9 @@ TEST_F(FileMethods, StatDescribesWhatALinkMeans) {
     if (request.path() == "/dangling" && request.follow_symlink()) {
       return MakeError(ErrorReason::ERROR_REASON_PATH_NOT_FOUND, "none");
     }
+    if (request.path() == "/full" && request.follow_symlink()) {
+      return MakeError(ErrorReason::ERROR_REASON_NO_SPACE, "full");
+    }
     if (request.follow_symlink()) {
       info->set_path("/usr/bin");
       info->set_type(v1::FILE_TYPE_DIRECTORY);
@@ -105,6 +108,7 @@ TEST_F(FileMethods, StatDescribesWhatALinkMeans) {
   EXPECT_EQ(link["symlink_target"], "usr/bin");
   EXPECT_EQ(host_.Result("files.stat", {{"sandbox_id", "sb"}, {"path", "/dangling"}})["type"],
             "symlink");
+  EXPECT_EQ(host_.Error("files.stat", {{"sandbox_id", "sb"}, {"path", "/full"}})["code"], kQuota);
 }
 
 TEST_F(FileMethods, ChangesThings) {

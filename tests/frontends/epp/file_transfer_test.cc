@@ -59,6 +59,7 @@ class FileTransfer : public testing::Test {
     }
     v1::ReadFileChunk chunk;
     chunk.mutable_info()->set_size_bytes(no_sizes_ ? 0 : static_cast<int64_t>(content.size()));
+    if (claimed_size_ > 0) chunk.mutable_info()->set_size_bytes(claimed_size_);
     writer->Write(chunk);
     std::string_view rest = std::string_view(content).substr(
         std::min<size_t>(static_cast<size_t>(request.offset()), content.size()));
@@ -108,6 +109,7 @@ class FileTransfer : public testing::Test {
   std::map<std::string, std::string> files_;
   v1::WriteOptions options_;
   bool no_sizes_ = false;
+  int64_t claimed_size_ = 0;
   std::atomic<size_t> sent_{0};
 };
 
@@ -206,6 +208,17 @@ TEST_F(FileTransfer, AFileInPartsIsTheFile) {
     whole += Decoded(part["content_b64"]);
   } while (!part["eof"].get<bool>());
   EXPECT_EQ(whole, files_["/f"]);
+}
+
+// As those of /sys do.
+TEST_F(FileTransfer, AFileThatClaimsMoreThanItHasEnds) {
+  files_["/f"] = "always [madvise] never\n";
+  claimed_size_ = 4096;
+  Json part = ReadBack({{"offset", 0}})["result"];
+  EXPECT_EQ(Decoded(part["content_b64"]), files_["/f"]);
+  EXPECT_EQ(part["eof"], true);
+  part = ReadBack({{"offset", 7}, {"length", 3}})["result"];
+  EXPECT_EQ(part["eof"], false);
 }
 
 TEST_F(FileTransfer, AMissingFileIsE4001) {

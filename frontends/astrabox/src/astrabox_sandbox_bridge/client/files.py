@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+import grpc
 import grpc.aio
 
 from .._generated import files_pb2_grpc
 from . import v1
 from .connection import Connection, cut_here
-from .errors import PeerStatus
+from .errors import BRIDGE_UNREACHABLE, BridgeError, PeerStatus
 
 if TYPE_CHECKING:
     from .._generated.files_pb2_grpc import FileServiceAsyncStub
@@ -154,13 +155,12 @@ class Files:
         call = self._stub.WriteFile(metadata=self._connection.metadata())
         status = PeerStatus(call)
         try:
-            await call.write(v1.WriteFileChunk(header=header))
+            await _within_stall(call.write(v1.WriteFileChunk(header=header)))
             async for piece in _pieces(content):
                 view = memoryview(piece)
                 for start in range(0, len(view), _CHUNK_BYTES):
                     data = bytes(view[start : start + _CHUNK_BYTES])
-                    async with asyncio.timeout(_STALL):
-                        await call.write(v1.WriteFileChunk(data=data))
+                    await _within_stall(call.write(v1.WriteFileChunk(data=data)))
             await call.done_writing()
             return await call
         except (asyncio.InvalidStateError, grpc.aio.UsageError):
@@ -308,6 +308,18 @@ class Files:
         async for batch in batches:
             for event in batch.events:
                 yield event
+
+
+async def _within_stall(taken: Awaitable[None]) -> None:
+    try:
+        async with asyncio.timeout(_STALL):
+            await taken
+    except TimeoutError:
+        raise BridgeError(
+            BRIDGE_UNREACHABLE,
+            f"the bridge took nothing of the file for {_STALL:g} s",
+            code=grpc.StatusCode.UNAVAILABLE,
+        ) from None
 
 
 def _in_memory(content: Content) -> bytes | bytearray | memoryview | None:
