@@ -257,7 +257,7 @@ std::string CommitScript(const FileWrite& write, std::string_view temporary,
   if (keep && group.empty()) group = keep->group;
   std::string script = std::string(kTry) + "f=" + from + "\ntrap 'rm -f \"$f\"' EXIT\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
-    script += "t chown -h " + ShellQuote(ownership) + " \"$f\"\n";
+    script += "t chown -h -- " + ShellQuote(ownership) + " \"$f\"\n";
   }
   // After chown, which takes away the set-uid bit.
   const unsigned mode = write.mode.value_or(keep ? keep->mode : 0644);
@@ -290,7 +290,7 @@ std::string MakeDirectoryScript(std::string_view path, bool parents, std::option
   // What does not become as asked goes again; a repeat would take it for one that is.
   script += "t mkdir " + quoted + "\nq=" + quoted + "\ntrap 'rmdir \"$q\"; back' EXIT\n";
   if (const std::string ownership = Ownership(owner, group); !ownership.empty()) {
-    script += "t chown -h " + ShellQuote(ownership) + " " + quoted + "\n";
+    script += "t chown -h -- " + ShellQuote(ownership) + " " + quoted + "\n";
   }
   return script + "[ ! -h " + quoted + " ] || exit 19\nt chmod " + Octal(mode.value_or(0755)) +
          " " + quoted + "\nsay created\ntrap - EXIT\n";
@@ -327,7 +327,7 @@ std::string SetAttributesScript(std::string_view path, const AttributeChange& ch
   std::string script = std::string(kTry) + check;
   const std::string itself = change.follow_symlink ? " " : " -h ";
   if (const std::string ownership = Ownership(change.owner, change.group); !ownership.empty()) {
-    script += "t chown" + itself + ShellQuote(ownership) + " " + quoted + "\n";
+    script += "t chown" + itself + "-- " + ShellQuote(ownership) + " " + quoted + "\n";
   }
   if (change.mode) script += "t chmod " + Octal(*change.mode) + " " + quoted + "\n";
   if (change.modified_at != absl::InfinitePast()) {

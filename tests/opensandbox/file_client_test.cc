@@ -48,6 +48,22 @@ TEST_P(Files, StatTellsWhatIsThere) {
   EXPECT_EQ(ReasonOf(Stat(P("nope")).status()), R::ERROR_REASON_PATH_NOT_FOUND);
 }
 
+// A tool that took one for an option would do something else, or nothing, and succeed.
+TEST_P(Files, OwnersAreNoOptions) {
+  ASSERT_TRUE(Write({.path = P("f")}, "old").ok());
+  for (const char* owner : {"--help", "--version", "-R", "-1"}) {
+    for (const absl::Status& status :
+         {Write({.path = P("f"), .owner = owner}, "new").status(),
+          SetAttributes(P("f"), {.owner = owner}).status(),
+          SetAttributes(P("f"), {.owner = owner, .follow_symlink = true}).status(),
+          MakeDirectory(P("d"), {.owner = owner}).status()}) {
+      EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_UNKNOWN_USER) << owner << ": " << status;
+    }
+  }
+  EXPECT_EQ(*Read(P("f")), "old");
+  EXPECT_FALSE(fs::exists(P("d")));
+}
+
 TEST_P(Files, OddNamesAreLiteral) {
   for (const std::string name : {"a b",
                                  "a+b",
