@@ -7,6 +7,7 @@
 
 #include "bridge/opensandbox/sandbox_creator.h"
 #include "tests/opensandbox/creator_fixture.h"
+#include "tests/opensandbox/policy_answers.h"
 
 namespace bridge {
 namespace {
@@ -25,17 +26,10 @@ CreateSpec Denying(CreateSpec spec, std::vector<std::string> targets) {
   return spec;
 }
 
-FakeReply Enforcing(const std::string& mode) {
-  return {.status = 200,
-          .body = R"({"enforcementMode":")" + mode +
-                  R"(","policy":{"defaultAction":"allow","egress":[]}})",
-          .times = -1};
-}
-
 constexpr char kPolicyRoute[] = "GET /v1/sandboxes/sb-1/networkpolicy";
 
 TEST_F(DeniedAddressTest, ADeniedAddressThatNothingGuardsIsNotMade) {
-  fake_.Script(kPolicyRoute, Enforcing("dns"));
+  fake_.Script(kPolicyRoute, PolicyInMode("dns"));
   EXPECT_THAT(
       Create(Denying(Spec(), {"a.example", "169.254.0.0/16"})),
       AllOf(HasReason("UNSUPPORTED_FEATURE"), HasDetail("feature", "sandboxes.network_policy"),
@@ -44,38 +38,35 @@ TEST_F(DeniedAddressTest, ADeniedAddressThatNothingGuardsIsNotMade) {
 }
 
 TEST_F(DeniedAddressTest, ADeniedAddressIsAskedFor) {
-  fake_.Script(kPolicyRoute, Enforcing("dns+nft"));
+  fake_.Script(kPolicyRoute, PolicyInMode("dns+nft"));
   EXPECT_THAT(Create(Denying(Spec(), {"169.254.0.0/16"})), IsOk());
   EXPECT_EQ(fake_.Count(kPolicyRoute), 1);
   EXPECT_EQ(Deletes(), 0);
 }
 
 TEST_F(DeniedAddressTest, ADeniedNameCostsNoRequest) {
-  fake_.Script(kPolicyRoute, Enforcing("dns"));
+  fake_.Script(kPolicyRoute, PolicyInMode("dns"));
   EXPECT_THAT(Create(Denying(Spec(), {"a.example"})), IsOk());
   EXPECT_EQ(fake_.Count(kPolicyRoute), 0);
 }
 
 TEST_F(DeniedAddressTest, ASidecarMayBeSlowerThanTheDaemon) {
   fake_.endpoint_headers = {{"OPENSANDBOX-EGRESS-AUTH", "t"}};
-  fake_.Script(kPolicyRoute,
-               {.status = 502, .body = R"({"code":"BACKEND_CONNECTION_FAILED"})", .times = 20});
-  fake_.Script(kPolicyRoute, Enforcing("dns+nft"));
+  fake_.Script(kPolicyRoute, NoSidecar(20));
+  fake_.Script(kPolicyRoute, PolicyInMode("dns+nft"));
   EXPECT_THAT(Create(Denying(Spec(), {"10.0.0.1"})), IsOk());
   EXPECT_EQ(fake_.Count(kPolicyRoute), 21);
 }
 
 TEST_F(DeniedAddressTest, ASidecarThatNeverAnswers) {
   fake_.endpoint_headers = {{"OPENSANDBOX-EGRESS-AUTH", "t"}};
-  fake_.Script(kPolicyRoute,
-               {.status = 502, .body = R"({"code":"BACKEND_CONNECTION_FAILED"})", .times = -1});
+  fake_.Script(kPolicyRoute, NoSidecar());
   EXPECT_THAT(Create(Denying(Spec(), {"10.0.0.1"})), HasReason("SANDBOX_UNREACHABLE"));
   EXPECT_EQ(Deletes(), 1);
 }
 
 TEST_F(DeniedAddressTest, APolicyThatTheServerLeftOut) {
-  fake_.Script(kPolicyRoute,
-               {.status = 502, .body = R"({"code":"BACKEND_CONNECTION_FAILED"})", .times = -1});
+  fake_.Script(kPolicyRoute, NoSidecar());
   EXPECT_THAT(Create(Denying(Spec(), {"10.0.0.1"})), HasReason("UNSUPPORTED_FEATURE"));
   EXPECT_EQ(Deletes(), 1);
 }

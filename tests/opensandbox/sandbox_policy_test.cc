@@ -2,6 +2,7 @@
 #include "bridge/opensandbox/sandbox_policy.h"
 
 #include "tests/opensandbox/lifecycle_fixture.h"
+#include "tests/opensandbox/policy_answers.h"
 #include "tests/opensandbox/recorded_answers.h"
 
 namespace bridge {
@@ -77,24 +78,16 @@ TEST_F(SandboxPolicyTest, HalfDoneIsSaidSo) {
               AllOf(HasReason("UPSTREAM_FAILED"), HasMessage("new rules are in force")));
 }
 
-// The official sidecar, "dns+nft" or "dns".
-FakeReply InMode(const std::string& mode) {
-  return {.status = 200,
-          .body = R"({"enforcementMode":")" + mode +
-                  R"(","policy":{"defaultAction":"allow","egress":[]}})",
-          .times = -1};
-}
-
 TEST_F(SandboxPolicyTest, ADeniedAddressIsGuardedOrRefused) {
   fake_.Script("PATCH *", Reply("networkpolicy-patch"));
-  fake_.Script(kRoute, InMode("dns+nft"));
+  fake_.Script(kRoute, PolicyInMode("dns+nft"));
   EXPECT_THAT(Patch({{PolicyAction::kDeny, "10.0.0.0/8"}}, {}), IsOk());
   EXPECT_EQ(fake_.Count("PATCH *"), 1);
 }
 
 TEST_F(SandboxPolicyTest, NamesOnlyTakesNoDeniedAddress) {
   fake_.Script("PATCH *", Reply("networkpolicy-patch", -1));
-  fake_.Script(kRoute, InMode("dns"));
+  fake_.Script(kRoute, PolicyInMode("dns"));
   EXPECT_THAT(
       Patch({{PolicyAction::kDeny, "a.example"}, {PolicyAction::kDeny, "10.0.0.0/8"}}, {}),
       AllOf(HasReason("UNSUPPORTED_FEATURE"), HasDetail("feature", "sandboxes.network_policy"),
