@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/local/http/server.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -24,27 +23,6 @@
 #include "bridge/local/http/socket.h"
 
 namespace bridge::local::http {
-namespace {
-
-struct Peer {
-  std::string host;
-  int port = 0;
-};
-
-Peer PeerOf(const sockaddr_storage& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return {text.data(), ntohs(v6.sin6_port)};
-  }
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-  inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  return {text.data(), ntohs(v4.sin_port)};
-}
-
-}  // namespace
-
 class Server::Impl {
  public:
   Impl(ServerOptions options, Handler handler)
@@ -112,7 +90,7 @@ class Server::Impl {
       const int fd =
           accept4(listen_fd_, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC);
       if (fd >= 0) {
-        Serve(fd, PeerOf(address));
+        Serve(fd, HostPortOf(address));
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
         // The connection stays in the backlog; wait for descriptors, but not past Stop().
         pollfd wake{wake_fd_, POLLIN, 0};
@@ -122,7 +100,7 @@ class Server::Impl {
     close(listen_fd_);
   }
 
-  void Serve(int fd, Peer peer) {
+  void Serve(int fd, HostPort peer) {
     const int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     std::unique_lock lock(mu_);

@@ -8,6 +8,8 @@
 // RESOURCE_EXHAUSTED when descriptors ran out.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <atomic>
 #include <cstddef>
 #include <optional>
@@ -69,14 +71,17 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, int port, absl::Duration
 // Listens; the port that was chosen is in *port. host as above.
 absl::StatusOr<int> ListenTcp(const std::string& host, int* port);
 
-// The port of a TCP socket's own end; 0 where it has none.
-int LocalPort(int fd);
-
 // "HOST:PORT", also "[::1]:80".
 struct HostPort {
   std::string host;
   int port = 0;
 };
+// Of a TCP socket's address; empty for one of another kind.
+HostPort HostPortOf(const sockaddr_storage& address);
+
+// The port of a TCP socket's own end; 0 where it has none.
+int LocalPort(int fd);
+
 std::optional<HostPort> ParseHostPort(std::string_view text);
 
 }  // namespace bridge::local::http
