@@ -2,7 +2,7 @@
 """Programs that have libraries of Debian inside. The loader looks up some 20,000 names of gRPC, protobuf and
 Abseil at every start: half of what a start costs."""
 
-ABSL = ["absl_" + each for each in [
+_ABSL = ["absl_" + each for each in [
     "bad_optional_access",
     "bad_variant_access",
     "base",
@@ -70,7 +70,7 @@ GRPC = [
     "upb",
     "address_sorting",
     "cares",
-] + ABSL
+] + _ABSL
 
 def cc_binary_with_archives(name, archives, additional_linker_inputs = [], linkopts = [], shared_in = None, **kwargs):
     """A program that has `archives` inside, also where its dependencies name the shared libraries.
