@@ -38,8 +38,7 @@ std::string ParentOf(const std::string& path) {
 
 Task<absl::Status> CheckPrecondition(SandboxHandle sandbox, const FileWrite& write,
                                      const std::optional<FileInfo>& there) {
-  const absl::Status failed = MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
-                                        "the file is not as expected; nothing was changed");
+  const absl::Status failed = NotAsExpected();
   if (write.if_absent) co_return there ? failed : absl::OkStatus();
   if (write.if_modified_at != absl::InfinitePast()) {
     co_return there && there->modified_at == write.if_modified_at ? absl::OkStatus() : failed;

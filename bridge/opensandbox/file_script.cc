@@ -153,6 +153,31 @@ if [ "$f" != "$s" ]; then
 fi
 )sh";
 
+// The end of a write with a condition: `look` (see Look) judges what is there now, for an upload
+// takes its time, and "$f" comes to "$d". Scripts that do so take turns by a lock on the directory,
+// which ends with the script, however that ends. One that has waited for some 5 s gives up. Where
+// there is no flock, or the directory cannot be read, there are no turns. `flock -n` says nothing
+// when somebody else has the lock, and why when there is none to be had.
+constexpr char kReplaceInTurn[] = R"(turn() {
+  n=0
+  while o=$(flock -n 9 2>&1); [ "$?$o" = 1 ]; do
+    [ $n -lt 80 ] || exit 27
+    if sleep 0.05 2>/dev/null; then n=$((n + 1)); else sleep 1; n=$((n + 16)); fi
+  done
+}
+replace() {
+  { [ -f "$d" ] && [ ! -h "$d" ]; } || exit 26
+  look
+  t mv -f "$f" "$d"
+}
+in_turn() {
+  turn
+  replace
+}
+b=${d%/*}/
+if [ -r "$b" ]; then in_turn 9<"$b"; else replace; fi
+)";
+
 // Behind readlink, which says nothing.
 std::string OrNothingThere(const std::string& quoted) {
   return " || { [ $? != 127 ] || exit 127; absent " + quoted + "; }\n";
@@ -181,6 +206,27 @@ std::string Ownership(std::string_view owner, std::string_view group) {
 
 std::string Missing(const std::string& quoted) {
   return "[ -e " + quoted + " ] || [ -h " + quoted + " ] || absent " + quoted + "\n";
+}
+
+// The function that ends the script unless "$d" is what the write expects.
+std::string Look(const FileWrite& write) {
+  if (!write.if_sha256.empty()) {
+    return "look() {\n  o=$(sha256sum 2>&1 <\"$d\") || fail \"$o\"\n  [ \"${o%% *}\" = " +
+           write.if_sha256 + " ] || exit 26\n}\n";
+  }
+  const auto text = [&write](const char* format) {
+    return "'" + absl::FormatTime(format, write.if_modified_at, absl::UTCTimeZone()) + "'";
+  };
+  // Some tell whole seconds only: daemons of 1.1.0, older busyboxes, file systems. What is one
+  // here or there says no more than the second.
+  const std::string second = text("%E4Y-%m-%d %H:%M:%S");
+  const bool whole =
+      write.if_modified_at == absl::FromUnixSeconds(absl::ToUnixSeconds(write.if_modified_at));
+  const std::string expected = whole ? second + "*"
+                                     : text("%E4Y-%m-%d %H:%M:%E9S") + "*|" + second + "|" +
+                                           second + "' '*|" + second + ".000000000*";
+  return "look() {\n  o=$(TZ=UTC0 stat -c %y \"$d\" 2>&1) || fail \"$o\"\n  case $o in\n    " +
+         expected + ") ;;\n    *) exit 26;;\n  esac\n}\n";
 }
 
 // A name of the bridge's own in the directory of `path`, quoted.
@@ -263,6 +309,9 @@ std::string CommitScript(const FileWrite& write, std::string_view temporary,
   const unsigned mode = write.mode.value_or(keep ? keep->mode : 0644);
   script += "t chmod " + Octal(mode) + " \"$f\"\n";
   if (write.if_absent) return script + "t ln \"$f\" " + to + "\n";
+  if (!write.if_sha256.empty() || write.if_modified_at != absl::InfinitePast()) {
+    return script + "d=" + to + "\n" + Look(write) + kReplaceInTurn;
+  }
   return script + "[ ! -d " + to + " ] || exit 11\nt mv -f \"$f\" " + to + "\n";
 }
 

@@ -27,6 +27,9 @@ absl::Status FileScriptError(int exit_status, std::string_view what);
 // PATH_REJECTED: a symbolic link is at the path of what was to be done.
 absl::Status IsALink(std::string_view what);
 
+// PRECONDITION_FAILED: what is at the path is not what a write was to replace.
+absl::Status NotAsExpected();
+
 // Makes an empty file that only the daemon's user can read: the place for an upload.
 std::string ReserveScript(std::string_view temporary);
 
@@ -57,7 +60,8 @@ absl::StatusOr<FileInfo> ParseListRecord(std::string_view record);
 
 // Gives an uploaded file its owner and mode and puts it in its place in one step; on failure
 // removes it. `keep`: the file that is there now, whose owner the new one takes unless the write
-// says otherwise.
+// says otherwise. With a condition on what is replaced: only if it holds at that moment, and one
+// such script at a time in a directory.
 std::string CommitScript(const FileWrite& write, std::string_view temporary,
                          std::string_view target, const std::optional<FileInfo>& keep);
 

@@ -24,6 +24,8 @@ enum Exit {
   kHeld = 23,
   kStays = 24,
   kCopied = 25,
+  kNotAsExpected = 26,
+  kLocked = 27,
   kNoSuchTool = 127,  // the shell's own word for it
 };
 
@@ -51,6 +53,8 @@ constexpr Meaning kMeanings[] = {
     {kHeld, ErrorReason::ERROR_REASON_PATH_REJECTED, kPathHeld},
     {kStays, ErrorReason::ERROR_REASON_PERMISSION_DENIED,
      "the source cannot be removed from where it is; nothing was moved"},
+    {kLocked, ErrorReason::ERROR_REASON_CONFLICT,
+     "something in the sandbox holds a lock on the directory; nothing was changed"},
 };
 
 }  // namespace
@@ -58,6 +62,7 @@ constexpr Meaning kMeanings[] = {
 absl::Status FileScriptError(int exit_status, std::string_view what) {
   if (exit_status == 0) return absl::OkStatus();
   if (exit_status == kIsALink) return IsALink(what);
+  if (exit_status == kNotAsExpected) return NotAsExpected();
   if (exit_status == kNoSuchTool) {
     return MakeError(ErrorReason::ERROR_REASON_UNSUPPORTED_FEATURE,
                      std::string(what) +
@@ -78,6 +83,11 @@ absl::Status FileScriptError(int exit_status, std::string_view what) {
   }
   return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
                    std::string(what) + ": a tool in the sandbox failed");
+}
+
+absl::Status NotAsExpected() {
+  return MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,
+                   "the file is not as expected; nothing was changed");
 }
 
 absl::Status IsALink(std::string_view what) {

@@ -19,6 +19,8 @@ constexpr absl::Duration kIdle = absl::Seconds(60);
 constexpr absl::Duration kCleanUp = absl::Seconds(15);
 // How long a failure waits for it to be told; it goes on then.
 constexpr absl::Duration kPatience = absl::Seconds(2);
+// How fast a sandbox with little of a processor reads a file for its digest.
+constexpr int64_t kDigestBytesPerSecond = 10 << 20;
 
 HttpRequest Upload(const SandboxHandle& sandbox, std::string_view method,
                    const std::string& target) {
@@ -248,7 +250,11 @@ Task<absl::StatusOr<FileWritten>> StockFileWriter::Finish() {
 
 Task<absl::Status> StockFileWriter::Commit() {
   std::string script;
+  absl::Duration limit = kScriptLimit;
   if (!temporary_.empty()) {
+    if (keep_ && !write_.if_sha256.empty()) {
+      limit += absl::Seconds(keep_->size / kDigestBytesPerSecond);
+    }
     script = CommitScript(write_, temporary_, target_, keep_);
   } else if (!write_.owner.empty() || !write_.group.empty()) {
     AttributeChange change{.mode = write_.mode, .owner = write_.owner, .group = write_.group};
@@ -256,8 +262,9 @@ Task<absl::Status> StockFileWriter::Commit() {
   } else {
     co_return absl::OkStatus();
   }
-  CO_ASSIGN_OR_RETURN(int code, co_await RunScript(sandbox_.client, sandbox_.context,
-                                                   sandbox_.daemon, std::move(script), nullptr));
+  CO_ASSIGN_OR_RETURN(int code,
+                      co_await RunScript(sandbox_.client, sandbox_.context, sandbox_.daemon,
+                                         std::move(script), nullptr, limit));
   const absl::Status status = FileScriptError(code, "write a file");
   if (write_.if_absent && ReasonOf(status) == ErrorReason::ERROR_REASON_PATH_EXISTS) {
     co_return MakeError(ErrorReason::ERROR_REASON_PRECONDITION_FAILED,

@@ -14,9 +14,9 @@ namespace {
 
 // The daemon pings every 3 s. Silence for longer means that nobody is there any more.
 constexpr absl::Duration kSilence = absl::Seconds(15);
-constexpr absl::Duration kScriptLimit = absl::Seconds(10);
-// When the daemon ought to have told that a script was over its limit.
-constexpr absl::Duration kScriptPatience = absl::Seconds(15);
+constexpr absl::Duration kStatusLimit = absl::Seconds(10);
+// After its limit, when the daemon ought to have told that a script was over it.
+constexpr absl::Duration kScriptPatience = absl::Seconds(5);
 // DELETE /command answers after 3 s at the latest.
 constexpr absl::Duration kInterruptLimit = absl::Seconds(10);
 // Of output that comes before the command's id; daemons send the id first.
@@ -191,7 +191,7 @@ Task<absl::StatusOr<CommandStatus>> FetchCommandStatus(DaemonClient& client, Cal
       if (!slept) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
     }
     HttpRequest request =
-        client.Request(context, *daemon, "GET", "/command/status/" + QueryEscape(id), kScriptLimit);
+        client.Request(context, *daemon, "GET", "/command/status/" + QueryEscape(id), kStatusLimit);
     CO_ASSIGN_OR_RETURN(response,
                         co_await client.Fetch(context, daemon, std::move(request), 1 << 20));
     if (response.status != 404) break;
@@ -221,10 +221,10 @@ Task<absl::Status> InterruptCommand(DaemonClient& client, CallContext context,
 
 namespace {
 
-absl::Status ScriptTimeout() {
+absl::Status ScriptTimeout(absl::Duration limit) {
   return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT,
                    "a script of the bridge's own was not done in the sandbox within " +
-                       absl::FormatDuration(kScriptLimit) +
+                       absl::FormatDuration(limit) +
                        " and was ended; part of its work may be done. Try again when the sandbox "
                        "is less busy, or do what takes so long by a command",
                    {.metadata = {{"phase", "answer"}}});
@@ -253,11 +253,12 @@ Task<absl::Status> FollowScript(RemoteCommand& command, std::vector<std::string>
 }
 
 // What the end of a script means to whoever wanted it done.
-absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration ran_for) {
+absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration limit,
+                                   absl::Duration ran_for) {
   if (const auto* exit = std::get_if<ExitCode>(&ended)) return exit->code;
   if (const auto* signalled = std::get_if<Signalled>(&ended)) {
-    const Outcome why = WithTimeout(*signalled, kScriptLimit, ran_for);
-    if (std::holds_alternative<TimedOut>(why)) return ScriptTimeout();
+    const Outcome why = WithTimeout(*signalled, limit, ran_for);
+    if (std::holds_alternative<TimedOut>(why)) return ScriptTimeout(limit);
     // Only SIGKILL is what a sandbox without memory would send.
     const std::string name = SignalName(signalled->number);
     return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_FAILED,
@@ -277,25 +278,25 @@ absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration ran_for)
 
 Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
                                     std::shared_ptr<Daemon> daemon, std::string script,
-                                    std::vector<std::string>* out_lines) {
+                                    std::vector<std::string>* out_lines, absl::Duration limit) {
   const absl::Duration started = client.loop().Now();
-  RemoteCommand command(client, context, daemon,
-                        {.command = std::move(script), .timeout = kScriptLimit});
+  RemoteCommand command(client, context, daemon, {.command = std::move(script), .timeout = limit});
   absl::Status status;
   bool over = false;
   while (!over) {
-    over = co_await RunWithin(client.loop(), kScriptPatience,
+    over = co_await RunWithin(client.loop(), limit + kScriptPatience,
                               [&command, &status, out_lines]() -> Task<void> {
                                 status = co_await FollowScript(command, out_lines);
                               });
     const bool cancelled = co_await Cancelled();
     if (cancelled) co_return MakeError(ErrorReason::ERROR_REASON_CANCELLED, "cancelled");
     if (over) break;
-    status = co_await client.directory().Explain(context, daemon->sandbox_id, ScriptTimeout());
+    status = co_await client.directory().Explain(context, daemon->sandbox_id, ScriptTimeout(limit));
     over = !SaysPaused(status);
   }
   CO_RETURN_IF_ERROR(co_await client.Explained(context, daemon, status));
-  if (command.ended()) co_return ResultOfScript(*command.ended(), client.loop().Now() - started);
+  if (command.ended())
+    co_return ResultOfScript(*command.ended(), limit, client.loop().Now() - started);
   co_return WithContext(command.broken_why(), "a script of the bridge's own was cut off");
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "bridge/net/event_stream.h"
 #include "bridge/net/http.h"
 #include "bridge/net/task.h"
@@ -87,10 +88,12 @@ Task<absl::Status> InterruptCommand(DaemonClient& client, CallContext context,
                                     std::shared_ptr<Daemon> daemon, std::string id);
 
 // Runs a short script of the bridge's own and answers its exit status; its output goes to
-// `out_lines` if given. Bounded by the daemon to 10 s, and by the bridge a little later where the
-// daemon does not; then UPSTREAM_TIMEOUT. Only a pause of the sandbox is waited out.
+// `out_lines` if given. Bounded by the daemon to `limit`, and by the bridge a little later where
+// the daemon does not; then UPSTREAM_TIMEOUT. Only a pause of the sandbox is waited out.
+inline constexpr absl::Duration kScriptLimit = absl::Seconds(10);
 Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
                                     std::shared_ptr<Daemon> daemon, std::string script,
-                                    std::vector<std::string>* out_lines);
+                                    std::vector<std::string>* out_lines,
+                                    absl::Duration limit = kScriptLimit);
 
 }  // namespace bridge

@@ -15,10 +15,24 @@ namespace {
 
 using R = ErrorReason;
 
-class ReplaceText : public BridgeOverLocal {
+// A stock daemon is ours without the pages of what it can do besides.
+constexpr char kStock[] =
+    R"(rule { half: EXECD route: "/v1/{rest...}" action { answer { status: 404 } } } )";
+
+struct Variant {
+  const char* name;
+  const char* compat;
+  const char* faults;
+};
+
+class ReplaceText : public BridgeOverLocal, public ::testing::WithParamInterface<Variant> {
  protected:
   void SetUp() override {
-    BridgeOverLocal::SetUp();
+    local::LocalOptions options;
+    options.compat = GetParam().compat;
+    Start(false, std::move(options));
+    ASSERT_NE(bridge_, nullptr);
+    Faults(GetParam().faults);
     files_ = v1::FileService::NewStub(channel_);
     id_ = MustCreate();
   }
@@ -49,7 +63,13 @@ class ReplaceText : public BridgeOverLocal {
   std::string id_;
 };
 
-TEST_F(ReplaceText, CountsAndGuards) {
+INSTANTIATE_TEST_SUITE_P(Daemons, ReplaceText,
+                         ::testing::Values(Variant{"own", "current", ""},
+                                           Variant{"stock", "current", kStock},
+                                           Variant{"old", "1.1.0", kStock}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(ReplaceText, CountsAndGuards) {
   Output("printf 'a b a' > /tmp/f");
   v1::ReplaceTextRequest request = Request("a", "xyz");
   request.set_expected_count(3);
@@ -62,7 +82,7 @@ TEST_F(ReplaceText, CountsAndGuards) {
 }
 
 // A small request may ask for terabytes; nothing is made of them.
-TEST_F(ReplaceText, ResultsAreBounded) {
+TEST_P(ReplaceText, ResultsAreBounded) {
   Output("head -c 1048576 /dev/zero | tr '\\0' a > /tmp/f");
   int64_t count = 0;
   const absl::Status status = Replace(Request("a", std::string(17, 'b')), &count);
@@ -73,8 +93,16 @@ TEST_F(ReplaceText, ResultsAreBounded) {
   EXPECT_EQ(count, 1048576);
 }
 
+// The larger the file is, the longer it takes to look at it again.
+TEST_P(ReplaceText, LargeFilesHaveTheirTime) {
+  Output("{ head -c 12582912 /dev/zero; printf x; } > /tmp/f");
+  int64_t count = 0;
+  EXPECT_THAT(Replace(Request("x", "y"), &count), IsOk());
+  EXPECT_EQ(CommandsWith("\"timeout\":11000"), *GetParam().faults == '\0' ? 0 : 1);
+}
+
 // A search that begins anew at each byte takes minutes for this, and all calls wait for it.
-TEST_F(ReplaceText, WordsThatNearlyOccurEverywhere) {
+TEST_P(ReplaceText, WordsThatNearlyOccurEverywhere) {
   Output("head -c 8388608 /dev/zero | tr '\\0' a > /tmp/f");
   int64_t count = -1;
   EXPECT_THAT(Replace(Request(std::string(900 << 10, 'a') + "b", "c"), &count), IsOk());
@@ -82,7 +110,7 @@ TEST_F(ReplaceText, WordsThatNearlyOccurEverywhere) {
 }
 
 // Whatever the link leads to, and whether there is something to replace.
-TEST_F(ReplaceText, LinksAreRefusedWhenTheyAreNotToBeFollowed) {
+TEST_P(ReplaceText, LinksAreRefusedWhenTheyAreNotToBeFollowed) {
   for (const std::string target : {"/tmp/g", "/tmp/nothing", "/tmp", "f"}) {
     Output("printf x > /tmp/g; ln -sfn " + target + " /tmp/f");
     v1::ReplaceTextRequest request = Request("not there", "y");
@@ -96,7 +124,7 @@ TEST_F(ReplaceText, LinksAreRefusedWhenTheyAreNotToBeFollowed) {
 
 // Each has a word of its own to replace, and nobody's replacement is lost. Who was too slow may
 // repeat the very call.
-TEST_F(ReplaceText, OfManyAtOnceNoneIsLost) {
+TEST_P(ReplaceText, OfManyAtOnceNoneIsLost) {
   constexpr int kWriters = 12;
   std::string words, wanted;
   for (int i = 0; i < kWriters; ++i) {

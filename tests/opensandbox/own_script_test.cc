@@ -87,10 +87,11 @@ class OwnScript : public ::testing::Test {
     directory.SetExplanation(explanation_);
     DaemonClient client(http, directory);
     return RunTask(loop, [&] {
-      return RunScript(client, CallContext(), directory.daemon(), "true", nullptr);
+      return RunScript(client, CallContext(), directory.daemon(), "true", nullptr, limit_);
     });
   }
 
+  absl::Duration limit_ = kScriptLimit;
   FakeClock clock_;
   absl::Status explanation_;
 };
@@ -113,6 +114,15 @@ TEST_F(OwnScript, ThatSomebodyKilledEarlierIsNoTimeout) {
   const auto code = Run(absl::Seconds(9), Stream(kKilled));
   EXPECT_EQ(ReasonOf(code.status()), R::ERROR_REASON_UPSTREAM_FAILED) << code.status();
   EXPECT_THAT(std::string(code.status().message()), HasSubstr("was killed"));
+}
+
+TEST_F(OwnScript, MayHaveMoreTime) {
+  limit_ = absl::Seconds(60);
+  EXPECT_EQ(ReasonOf(Run(absl::Seconds(59), Stream(kKilled)).status()),
+            R::ERROR_REASON_UPSTREAM_FAILED);
+  const auto code = Run(absl::Seconds(60), Stream(kKilled));
+  EXPECT_EQ(ReasonOf(code.status()), R::ERROR_REASON_UPSTREAM_TIMEOUT) << code.status();
+  EXPECT_THAT(std::string(code.status().message()), HasSubstr("within 1m"));
 }
 
 TEST_F(OwnScript, ThatCannotBeRunSaysSoHoweverLongItTook) {
