@@ -7,6 +7,7 @@
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/no_room.h"
+#include "bridge/opensandbox/process_replay.h"
 #include "bridge/opensandbox/process_script.h"
 #include "bridge/opensandbox/process_socket.h"
 #include "bridge/opensandbox/process_state.h"
@@ -17,15 +18,21 @@ namespace {
 
 constexpr uint16_t kTakenOver = 4001;
 constexpr uint16_t kPolicy = 1008;  // how the server's proxy passes on 404 and 409
-// So far before the wanted byte the replay begins, to see an end that was told before it. What one
-// stream had in its pipe may lie behind the other stream's mark.
-constexpr int64_t kLookBack = 64 * 1024 + 4 * static_cast<int64_t>(kProcessMarkBytes);
+// So far before the wanted byte the replay begins, to see an end that was told before it, and of
+// which mark a copy lies before that (PutReplayInOrder).
+constexpr int64_t kLookBack = 2 * kMarkSpread;
 constexpr absl::Duration kClosePatience = absl::Seconds(2);
 constexpr absl::Duration kEndPause = absl::Milliseconds(50);
 // A mark is written at once: its rest does not take long.
 constexpr absl::Duration kMarkPatience = absl::Milliseconds(50);
 constexpr absl::Duration kMaxMarkPatience = absl::Seconds(5);
 constexpr size_t kMaxKept = 1 << 20;  // behind what may be the beginning of a mark
+
+absl::Status ReplayGap(int64_t first_available) {
+  return MakeError(ErrorReason::ERROR_REASON_REPLAY_GAP,
+                   "output before the first byte still held was asked for",
+                   {.metadata = {{"first_available", std::to_string(first_available)}}});
+}
 
 }  // namespace
 
@@ -42,10 +49,10 @@ ProcessAttachment::~ProcessAttachment() {
 
 Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   CO_ASSIGN_OR_RETURN(PtyState state, co_await FetchPtyState(sandbox_, key_.session));
-  ProcessMarks marks;
   if (state.output_offset > 0) {
-    CO_ASSIGN_OR_RETURN(marks, co_await FetchProcessMarks(sandbox_, folder_));
+    CO_ASSIGN_OR_RETURN(const ProcessMarks marks, co_await FetchProcessMarks(sandbox_, folder_));
     numbering_.Begin(marks.count);
+    told_end_ = marks.ended;
   }
   // After an end at most, since the daemon may not have read its marker yet; the replay tells
   // exactly. While it runs a wrong offset must be refused here, before anybody is displaced.
@@ -67,9 +74,11 @@ Task<absl::Status> ProcessAttachment::Open(AttachOptions options) {
   if (!state.running && started) {
     // Even the wrapper is gone, and attaching would run everything again.
     if (!options.restart_if_exited) {
-      next_ = options.offset.value_or(numbering_.ToApi(state.output_offset));
+      const int64_t first = numbering_.ToApi(state.output_offset);
+      if (options.offset.value_or(first) < first) co_return ReplayGap(first);
+      next_ = options.offset.value_or(first);
       events_.push_back(Attached{next_, false, false, !key_.terminal});
-      Conclude(marks.ended.value_or(LostWithItsWrapper()));
+      Conclude(told_end_.value_or(LostWithItsWrapper()));
       co_return absl::OkStatus();
     }
     restarted_ = true;
@@ -123,25 +132,28 @@ Task<absl::Status> ProcessAttachment::AwaitConnected() {
   co_return absl::OkStatus();
 }
 
-// The first mark in it tells how many lie before it. Without one it is as many as there are, but
-// for the mark of an end, which the wrapper has printed and the daemon not read yet.
+// The marks in it tell how many lie before it. Without one it is as many as there are; but the mark
+// of an end, which the wrapper has printed, the daemon may not have read yet.
 absl::Status ProcessAttachment::TakeReplay(PtyFrame frame) {
-  if (numbering_.ended()) numbering_.Begin(numbering_.marks() - 1);
-  if (frame.offset == 0) numbering_.Begin(0);
-  ProcessMarkScanner scanner(key_.nonce, key_.terminal);
-  for (const ProcessMarkScanner::Piece& piece : scanner.Feed(std::nullopt, frame.data)) {
-    if (!piece.mark) continue;
-    numbering_.Begin(piece.mark->number);
-    break;
+  const auto size = static_cast<int64_t>(frame.data.size());
+  const ProcessReplay replay =
+      PutReplayInOrder(key_.nonce, key_.terminal, frame.offset, std::move(frame.data));
+  if (replay.before) {
+    numbering_.Begin(replay.before->marks, replay.before->hidden);
+  } else if (frame.offset == 0) {
+    numbering_.Begin(0);
+  } else if (numbering_.ended() && size < kMarkSpread) {
+    numbering_.Begin(numbering_.marks() - 1);
+  } else if (numbering_.ended()) {
+    // What the program left behind has printed all this since.
+    outcome_ = told_end_;
+    marks_ = 2;
   }
-  const int64_t first = numbering_.ToApi(frame.offset);
-  if (wanted_ && first > *wanted_) {
-    return MakeError(ErrorReason::ERROR_REASON_REPLAY_GAP,
-                     "output before the first byte still held was asked for",
-                     {.metadata = {{"first_available", std::to_string(first)}}});
-  }
+  const int64_t first = numbering_.ToApi(replay.offset);
+  if (wanted_ && first > *wanted_) return ReplayGap(first);
   next_ = first;
-  TakeOutput(std::nullopt, frame.data);
+  TakeOutput(std::nullopt, replay.data);
+  if (replay.before && replay.before->last_copy && outcome_) ++marks_;
   return absl::OkStatus();
 }
 

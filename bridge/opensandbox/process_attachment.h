@@ -85,6 +85,7 @@ class ProcessAttachment {
   std::deque<int64_t> pings_;      // input that lies before each unanswered ping
   int marks_ = 0;  // of the present end: a process on pipes tells it on both streams
   std::optional<Outcome> outcome_;
+  std::optional<Outcome> told_end_;  // by the wrapper's files, before it was attached to
   bool restart_wanted_ = false;
   bool restarted_ = false;
   std::optional<Outcome> wrapper_end_;  // as the daemon told it

@@ -7,7 +7,6 @@
 namespace bridge {
 namespace {
 
-constexpr char kEdge = '\x1e';
 constexpr size_t kTailBytes = 13;               // K : DDD : NNNNNN \x1e
 constexpr std::string_view kLetters = "resfc";  // in the order of ProcessMark::Kind
 
@@ -18,17 +17,6 @@ std::optional<int> Digits(std::string_view text) {
     value = value * 10 + (c - '0');
   }
   return value;
-}
-
-std::optional<ProcessMark> ParseTail(std::string_view tail) {
-  if (tail.size() != kTailBytes || tail[1] != ':' || tail[5] != ':' || tail[12] != kEdge) {
-    return std::nullopt;
-  }
-  const auto kind = ProcessMarkKind(tail.substr(0, 1));
-  const auto value = Digits(tail.substr(2, 3));
-  const auto number = Digits(tail.substr(6, 6));
-  if (!kind || !value || !number) return std::nullopt;
-  return ProcessMark{*kind, *value, *number};
 }
 
 }  // namespace
@@ -43,7 +31,18 @@ std::string FormatProcessMark(std::string_view nonce, ProcessMark mark) {
   char tail[32];
   snprintf(tail, sizeof(tail), "%c:%03d:%06d", kLetters[static_cast<int>(mark.kind)], mark.value,
            mark.number);
-  return kEdge + std::string(nonce) + ":" + tail + kEdge;
+  return kProcessMarkEdge + std::string(nonce) + ":" + tail + kProcessMarkEdge;
+}
+
+std::optional<ProcessMark> ParseProcessMark(std::string_view text) {
+  if (text.size() != kProcessMarkBytes) return std::nullopt;
+  const std::string_view tail = text.substr(kProcessMarkBytes - kTailBytes);
+  if (tail[1] != ':' || tail[5] != ':' || tail[12] != kProcessMarkEdge) return std::nullopt;
+  const auto kind = ProcessMarkKind(tail.substr(0, 1));
+  const auto value = Digits(tail.substr(2, 3));
+  const auto number = Digits(tail.substr(6, 6));
+  if (!kind || !value || !number) return std::nullopt;
+  return ProcessMark{*kind, *value, *number};
 }
 
 std::optional<Outcome> OutcomeOfMark(ProcessMark mark) {
@@ -66,19 +65,42 @@ std::optional<Outcome> OutcomeOfMark(ProcessMark mark) {
   return SpawnFailed{Kind::kBadCwd, "the working directory cannot be entered"};
 }
 
+// Nothing but the first and the last byte of a marker is an edge: one that is given up holds no
+// other.
+size_t ProcessMarkPattern::Match(size_t at, std::string_view bytes) const {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto fits = [&](size_t place, char c) {
+    if (place < prefix_.size()) return prefix_[place] == c;
+    switch (place - prefix_.size()) {
+      case 0:
+        return kLetters.find(c) != std::string_view::npos;
+      case 1:
+      case 5:
+        return c == ':';
+      case 12:
+        return c == kProcessMarkEdge;
+      default:
+        return digit(c);
+    }
+  };
+  size_t n = 0;
+  while (n < bytes.size() && at + n < kProcessMarkBytes && fits(at + n, bytes[n])) ++n;
+  return n;
+}
+
 std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Feed(std::optional<StreamId> stream,
                                                                 std::string_view bytes) {
   Candidate& candidate = stream == StreamId::kStderr ? err_ : out_;
   while (!bytes.empty()) {
     if (candidate.text.empty()) {
-      const size_t edge = std::min(bytes.find(kEdge), bytes.size());
+      const size_t edge = std::min(bytes.find(kProcessMarkEdge), bytes.size());
       Append(stream, bytes.substr(0, edge), nullptr);
       bytes.remove_prefix(edge);
     }
-    const size_t fits = Match(candidate, bytes);
+    const size_t fits = pattern_.Match(candidate.text.size(), bytes);
     Append(stream, bytes.substr(0, fits), &candidate);
     bytes.remove_prefix(fits);
-    if (candidate.text.size() == prefix_.size() + kTailBytes) {
+    if (candidate.text.size() == kProcessMarkBytes) {
       Complete(&candidate);
     } else if (!bytes.empty()) {
       Drop(&candidate);  // an edge that begins nothing
@@ -99,32 +121,6 @@ std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Release() {
   return Known();
 }
 
-// How many of these bytes go on with it. Nothing but the first and the last byte of a marker is an
-// edge: one that is given up holds no other.
-size_t ProcessMarkScanner::Match(const Candidate& candidate, std::string_view bytes) const {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto fits = [&](size_t at, char c) {
-    if (at < prefix_.size()) return prefix_[at] == c;
-    switch (at - prefix_.size()) {
-      case 0:
-        return kLetters.find(c) != std::string_view::npos;
-      case 1:
-      case 5:
-        return c == ':';
-      case 12:
-        return c == kEdge;
-      default:
-        return digit(c);
-    }
-  };
-  size_t n = 0;
-  while (n < bytes.size() && candidate.text.size() + n < prefix_.size() + kTailBytes &&
-         fits(candidate.text.size() + n, bytes[n])) {
-    ++n;
-  }
-  return n;
-}
-
 void ProcessMarkScanner::Append(std::optional<StreamId> stream, std::string_view bytes,
                                 Candidate* candidate) {
   if (bytes.empty()) return;
@@ -137,8 +133,7 @@ void ProcessMarkScanner::Append(std::optional<StreamId> stream, std::string_view
 
 void ProcessMarkScanner::Complete(Candidate* candidate) {
   for (Run* run : candidate->runs) run->hidden = true;
-  candidate->runs.back()->mark =
-      ParseTail(std::string_view(candidate->text).substr(prefix_.size()));
+  candidate->runs.back()->mark = ParseProcessMark(candidate->text);
   // Another stream's that began with the same bytes, at the end of a replay.
   Candidate& other = candidate == &out_ ? err_ : out_;
   if (!other.runs.empty() && other.runs.front() == candidate->runs.front()) Drop(&other);
@@ -180,9 +175,9 @@ std::vector<ProcessMarkScanner::Piece> ProcessMarkScanner::Known() {
   return pieces;
 }
 
-void ProcessNumbering::Begin(int marks) {
+void ProcessNumbering::Begin(int marks, int64_t hidden) {
   marks_ = marks;
-  hidden_ = HiddenBytes(marks);
+  hidden_ = hidden;
 }
 
 void ProcessNumbering::Take(const ProcessMark& mark) {

@@ -34,9 +34,27 @@ struct ProcessMark {
 };
 
 inline constexpr size_t kProcessMarkBytes = 47;
+inline constexpr char kProcessMarkEdge = '\x1e';
 
 // \x1e NONCE : K : DDD : NNNNNN \x1e, with a nonce of 32 characters.
 std::string FormatProcessMark(std::string_view nonce, ProcessMark mark);
+// Nothing for what is none. Does not look at the nonce.
+std::optional<ProcessMark> ParseProcessMark(std::string_view text);
+
+// What every mark of one process looks like.
+class ProcessMarkPattern {
+ public:
+  explicit ProcessMarkPattern(std::string_view nonce)
+      : prefix_(kProcessMarkEdge + std::string(nonce) + ":") {}
+
+  // \x1e NONCE :
+  std::string_view prefix() const { return prefix_; }
+  // How many of these bytes a mark may have from its byte `at` on.
+  size_t Match(size_t at, std::string_view bytes) const;
+
+ private:
+  const std::string prefix_;
+};
 
 // Of its letter K; nothing for what is none.
 std::optional<ProcessMark::Kind> ProcessMarkKind(std::string_view letter);
@@ -50,7 +68,7 @@ std::optional<Outcome> OutcomeOfMark(ProcessMark mark);
 class ProcessMarkScanner {
  public:
   ProcessMarkScanner(std::string_view nonce, bool terminal)
-      : prefix_("\x1e" + std::string(nonce) + ":"), terminal_(terminal) {}
+      : pattern_(nonce), terminal_(terminal) {}
 
   // Either bytes or a mark.
   struct Piece {
@@ -83,14 +101,13 @@ class ProcessMarkScanner {
     std::vector<Run*> runs = {};
   };
 
-  size_t Match(const Candidate& candidate, std::string_view bytes) const;
   void Append(std::optional<StreamId> stream, std::string_view bytes, Candidate* candidate);
   void Complete(Candidate* candidate);
   void Drop(Candidate* candidate);
   void Merge();
   std::vector<Piece> Known();
 
-  const std::string prefix_;
+  const ProcessMarkPattern pattern_;
   const bool terminal_;
   Candidate out_;
   Candidate err_;
@@ -104,8 +121,10 @@ class ProcessNumbering {
   // A process on pipes prints each marker on both streams.
   explicit ProcessNumbering(bool terminal) : copies_(terminal ? 1 : 2) {}
 
-  // So many markers were printed before what comes next.
-  void Begin(int marks);
+  // So many markers were printed before what comes next, and all of their copies.
+  void Begin(int marks) { Begin(marks, HiddenBytes(marks)); }
+  // So many bytes of them, where a copy lies elsewhere.
+  void Begin(int marks, int64_t hidden);
   void Take(const ProcessMark& mark);
 
   // The API's number of the daemon's byte `offset`, with all markers before it taken and none

@@ -182,5 +182,48 @@ TEST(ProcessAttachment, AMarkThatTheDaemonHasNotReadYet) {
       ElementsAre("attached 100008", "100008:89", "100010:x", "exited 3", "drained 100011"));
 }
 
+// A server that a shell leaves behind prints on. Who attached then was never told of the end.
+TEST(ProcessAttachment, AnEndThatWasToldLongAgo) {
+  ScriptedPty pty([](RawConnection& peer, const std::string& head) {
+    peer.Write(WebSocketAnswer(head) + Replay(2'000'000, std::string(1 << 20, 's')) +
+               Frame(kText, kConnected));
+    peer.Close();
+  });
+  pty.state = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":3048576}";
+  pty.marks = "000001 e 004\n";
+  EXPECT_THAT(Attach(pty, {}, true).events,
+              ElementsAre("attached 3048529", "exited 4", "drained 3048529"));
+  EXPECT_THAT(Attach(pty, {.offset = 3'048'480}, false).events,
+              ElementsAre("attached 3048480", "3048480:ss", "exited 4", "drained 3048482"));
+}
+
+// A mark that the other stream's output had cut came out as output, and its end was never told.
+TEST(ProcessAttachment, AMarkThatIsCutInTheReplay) {
+  const std::string mark = FormatProcessMark(kNonce, {ProcessMark::Kind::kExited, 3, 0});
+  ScriptedPty pty([&mark](RawConnection& peer, const std::string& head) {
+    peer.Write(WebSocketAnswer(head) +
+               Replay(0, "out" + mark.substr(0, 20) + "err" + mark + mark.substr(20)) +
+               Frame(kText, kConnected));
+    peer.Close();
+  });
+  pty.state = "{\"session_id\":\"s\",\"running\":true,\"output_offset\":100}";
+  pty.marks = "000001 e 003\n";
+  EXPECT_THAT(Attach(pty, {.offset = 0}, false).events,
+              ElementsAre("attached 0", "0:outerr", "exited 3", "drained 6"));
+}
+
+// What a process printed that was killed together with its wrapper can be had no more: attaching
+// would run it again. That was not said.
+TEST(ProcessAttachment, OutputOfOneWhoseWrapperIsGone) {
+  ScriptedPty pty([](RawConnection& peer, const std::string&) { peer.Close(); });
+  pty.state = "{\"session_id\":\"s\",\"running\":false,\"output_offset\":10}";
+  const Told gap = Attach(pty, {.offset = 3});
+  EXPECT_EQ(ReasonOf(gap.status), R::ERROR_REASON_REPLAY_GAP);
+  EXPECT_EQ(MetadataOf(gap.status).at("first_available"), "10");
+  for (const AttachOptions& options : {AttachOptions{}, AttachOptions{.offset = 10}}) {
+    EXPECT_THAT(Attach(pty, options).events, ElementsAre("attached 10", "exited ?", "drained 10"));
+  }
+}
+
 }  // namespace
 }  // namespace bridge
