@@ -85,6 +85,9 @@ TEST_P(ProcessTruth, NoNameHidesAProcess) {
   const fs::path odd = fs::path(::testing::TempDir()) / ("odd\n) R 1" + Nap());
   fs::create_symlink("/bin/sleep", odd);
   const std::string id = Start({.argv = {odd.string(), "7000"}});
+  // The list may be made just before the program is there.
+  const absl::Time until = absl::Now() + absl::Seconds(10);
+  while (Listed(id).parent_pid == 0 && absl::Now() < until) std::this_thread::yield();
   EXPECT_GT(Listed(id).parent_pid, 1);
   const absl::Status sent = Signal(id, {SIGKILL, true});
   ASSERT_TRUE(sent.ok()) << sent;
