@@ -20,9 +20,9 @@
 #include "absl/status/statusor.h"
 
 namespace spdlog {
-class logger;
+class logger;  // NOLINT(readability-identifier-naming)
 namespace details {
-class thread_pool;
+class thread_pool;  // NOLINT(readability-identifier-naming)
 }
 }  // namespace spdlog
 
