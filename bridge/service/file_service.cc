@@ -6,8 +6,6 @@
 namespace bridge {
 namespace {
 
-namespace v1 = sandbox::bridge::v1;
-
 #define SB_FILE_METHOD(kind, name) kind("sandbox.bridge.v1.FileService/" name)
 constexpr Method kStat = SB_FILE_METHOD(UnaryMethod, "Stat");
 constexpr Method kList = SB_FILE_METHOD(StreamingMethod, "ListDirectory");

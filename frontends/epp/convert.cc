@@ -16,9 +16,8 @@ namespace {
 
 std::optional<uint32_t> Number32(std::string_view text) {
   uint32_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [ptr, ec] = std::from_chars(text.data(), end, number);
-  if (text.empty() || ec != std::errc() || ptr != end) return std::nullopt;
+  const auto [ptr, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || ec != std::errc() || ptr != text.data() + text.size()) return std::nullopt;
   return number;
 }
 
@@ -99,9 +98,8 @@ absl::StatusOr<uint32_t> ModeOf(const Json& value, std::string_view field) {
   std::string_view text = value.get_ref<const std::string&>();
   if (text.starts_with("0o")) text.remove_prefix(2);
   uint32_t bits = 0;
-  const char* end = text.data() + text.size();
-  const auto [ptr, ec] = std::from_chars(text.data(), end, bits, 8);
-  if (text.empty() || ec != std::errc() || ptr != end || bits > kMaxMode) {
+  const auto [ptr, ec] = std::from_chars(text.data(), text.data() + text.size(), bits, 8);
+  if (text.empty() || ec != std::errc() || ptr != text.data() + text.size() || bits > kMaxMode) {
     return InvalidField(field, "must be permission bits, as octal text such as \"0644\"");
   }
   return bits;
