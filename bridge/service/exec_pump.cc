@@ -46,7 +46,7 @@ Task<absl::Status> ExecPump::Run() {
     call_.set_waiting_for("the client to read");
     alive = co_await SendOutputs(batch);
     if (alive && (batch.exited || batch.drained)) alive = co_await SendEnd(batch);
-    if (alive && !batch.drained && SinceLastSend() >= keepalive_) {
+    if (alive && !batch.drained && KeepaliveIsDue()) {
       events_[current_].mutable_keepalive();
       alive = co_await Send();
     }

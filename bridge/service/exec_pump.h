@@ -54,6 +54,9 @@ class ExecPump {
   Task<bool> SendOutputs(const ExecBatch& batch);
   Task<bool> SendEnd(const ExecBatch& batch);
   absl::Duration SinceLastSend() const { return call_.loop().Now() - last_send_; }
+  // A daemon's heartbeat ends the wait, and that counts from when the daemon wrote last. One that
+  // comes a little early by our clock is the only one for as long again.
+  bool KeepaliveIsDue() const { return SinceLastSend() >= keepalive_ - keepalive_ / 8; }
 
   Writer<Event>& call_;
   Exec& exec_;

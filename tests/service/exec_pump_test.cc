@@ -98,5 +98,43 @@ TEST(ExecPump, WhatWasSkippedIsTruncated) {
   EXPECT_TRUE(drained.still_open());
 }
 
+// Silent for a while; a heartbeat of its daemon ends each wait a little early.
+class HeartbeatsInSilence final : public Exec {
+ public:
+  static constexpr int kHeartbeats = 3;
+  HeartbeatsInSilence(EventLoop& loop, absl::Duration heartbeat)
+      : loop_(loop), heartbeat_(heartbeat) {}
+  Task<absl::Status> Next(ExecBatch* batch, absl::Duration) override {
+    *batch = {};
+    (void)co_await loop_.Sleep(heartbeat_);
+    batch->drained = ++step_ > kHeartbeats;
+    co_return absl::OkStatus();
+  }
+  void Skip(StreamId) override {}
+
+ private:
+  EventLoop& loop_;
+  const absl::Duration heartbeat_;
+  int step_ = 0;
+};
+
+// A client heard nothing for twice as long as it had asked for.
+TEST(ExecPump, AHeartbeatThatComesALittleEarlyIsAKeepalive) {
+  testing::CallServer server(
+      {.execute = [](testing::ExecuteCall& call, const v1::ExecuteRequest&) -> Task<absl::Status> {
+        HeartbeatsInSilence exec(call.loop(), absl::Milliseconds(190));
+        ExecPump pump(call, exec, OutputLimit::kNone, absl::Milliseconds(200));
+        co_return co_await pump.Run();
+      }});
+  auto stub = v1::ExecService::NewStub(server.NewChannel());
+  grpc::ClientContext context;
+  auto stream = stub->Execute(&context, {});
+  int keepalives = 0;
+  v1::ExecEvent event;
+  while (stream->Read(&event)) keepalives += event.has_keepalive() ? 1 : 0;
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(keepalives, HeartbeatsInSilence::kHeartbeats);
+}
+
 }  // namespace
 }  // namespace bridge
