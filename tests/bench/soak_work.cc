@@ -162,12 +162,11 @@ std::string Lifecycle(const Channel& channel) {
 }  // namespace
 
 std::vector<Work> AllWork(const Channel& channel, const std::string& sandbox_id) {
-  const std::string id = sandbox_id;
-  return {{"unary", [=] { return Unary(channel, id); }},
-          {"commands", [=] { return Command(channel, id); }},
-          {"files", [=] { return File(channel, id); }},
-          {"terminals", [=] { return Terminal(channel, id); }},
-          {"cuts", [=] { return Cuts(channel, id); }},
+  return {{"unary", [=] { return Unary(channel, sandbox_id); }},
+          {"commands", [=] { return Command(channel, sandbox_id); }},
+          {"files", [=] { return File(channel, sandbox_id); }},
+          {"terminals", [=] { return Terminal(channel, sandbox_id); }},
+          {"cuts", [=] { return Cuts(channel, sandbox_id); }},
           {"sandboxes", [=] { return Lifecycle(channel); }}};
 }
 

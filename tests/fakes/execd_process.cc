@@ -36,6 +36,7 @@ ExecdProcess::ExecdProcess(std::vector<std::string> args) {
   const std::string port_file = tmpdir_ + "/port";
   args.insert(args.begin(), {kBinary, "--listen=127.0.0.1:0", "--port-file=" + port_file});
   std::vector<char*> argv;
+  argv.reserve(args.size() + 1);
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
   pid_ = fork();

@@ -48,6 +48,7 @@ Sample AtOnce(int threads, const std::function<Sample()>& work) {
   Sample all;
   std::mutex mutex;
   std::vector<std::thread> running;
+  running.reserve(static_cast<size_t>(threads));
   const double start = Now();
   for (int i = 0; i < threads; ++i) {
     running.emplace_back([&] {

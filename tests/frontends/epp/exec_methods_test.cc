@@ -19,7 +19,6 @@
 namespace bridge::epp {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using Writer = grpc::ServerWriter<v1::ExecEvent>;
 
@@ -295,6 +294,7 @@ TEST_F(ExecMethods, ManyCommandsRunSideBySide) {
     return absl::OkStatus();
   };
   std::vector<int64_t> ids;
+  ids.reserve(40);
   for (int i = 0; i < 40; ++i) {
     ids.push_back(host_.Send("exec.start", ExecParams({{"args", {std::to_string(i)}}})));
   }
