@@ -17,6 +17,7 @@ class Replay {
  public:
   Replay(std::string_view nonce, int64_t spread, std::string* data)
       : pattern_(nonce),
+        certain_(pattern_.prefix().size() - kCertain),
         spread_(static_cast<size_t>(spread)),
         data_(*data),
         budget_(static_cast<int64_t>(4 * data->size()) + kLeastBudget) {}
@@ -31,11 +32,10 @@ class Replay {
         JoinFirst(at, size);
       }
     }
-    const std::string_view nonce_end =
-        pattern_.prefix().substr(pattern_.prefix().size() - kCertain);
+    const std::string_view nonce_end = pattern_.prefix().substr(certain_);
     for (size_t at = data_.find(nonce_end); at != std::string::npos && budget_ > 0;
          at = data_.find(nonce_end, at + 1)) {
-      if (IsRest(at, pattern_.prefix().size() - kCertain)) JoinSecond(at);
+      if (IsRest(at, certain_)) JoinSecond(at);
     }
   }
 
@@ -69,8 +69,7 @@ class Replay {
 
   // At `at` is the certain end of a nonce, and the rest of its mark behind it.
   void JoinSecond(size_t at) {
-    const size_t certain = pattern_.prefix().size() - kCertain;
-    size_t from = certain;
+    size_t from = certain_;
     while (from > 0 && at > 0 && data_[at - 1] == pattern_.prefix()[from - 1]) --from, --at;
     if (from == 0) {
       // Its own edge, or the end of another mark?
@@ -79,13 +78,13 @@ class Replay {
     }
     // What lies between them may begin as the second part does, or end as the first one.
     for (const size_t more : {size_t{0}, size_t{1}, size_t{2}, kProcessMarkBytes}) {
-      for (size_t size = from; size <= certain; ++size) {
+      for (size_t size = from; size <= certain_; ++size) {
         const size_t rest = at + size - from;
         const size_t first = FindFirst(size, rest, size + more);
         if (first != std::string::npos) return Move(first, size, rest);
       }
     }
-    std::rotate(data_.begin(), data_.begin() + at, data_.begin() + at + kProcessMarkBytes - from);
+    Move(0, at, at + kProcessMarkBytes - from);  // to the beginning
   }
 
   // The nearest first part of this size, and seemingly of no more than `most`, before `rest`.
@@ -120,6 +119,7 @@ class Replay {
   }
 
   const ProcessMarkPattern pattern_;
+  const size_t certain_;  // where in a mark the certain end of its nonce begins
   const size_t spread_;
   std::string& data_;
   // Bytes that may still be looked at: a program that knows its nonce may print parts without end.
