@@ -26,6 +26,10 @@ namespace bridge {
 
 namespace v1 = sandbox::bridge::v1;
 
+// Faults that make a stock daemon of ours: the same without the pages of what it can do besides.
+inline constexpr char kStockDaemon[] =
+    R"(rule { half: EXECD route: "/v1/{rest...}" action { answer { status: 404 } } } )";
+
 class BridgeOverLocal : public ::testing::Test {
  protected:
   static constexpr char kKey[] = "CANARYKEY";

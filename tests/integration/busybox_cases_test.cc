@@ -28,9 +28,6 @@ using Processes = v1::ProcessService::Stub;
 
 constexpr char kBusybox[] = "/bin/busybox";
 constexpr char kImage[] = "busybox:1";
-// A stock daemon is ours without the pages of what it can do besides.
-constexpr char kStock[] =
-    R"(rule { half: EXECD route: "/v1/{rest...}" action { answer { status: 404 } } } )";
 
 std::vector<std::string> LinesOf(const std::string& command) {
   std::vector<std::string> lines;
@@ -204,7 +201,7 @@ class BusyboxCases : public BridgeOverLocal, public ::testing::WithParamInterfac
 };
 
 constexpr Variant kVariants[] = {
-    {"own", "current", ""}, {"stock", "current", kStock}, {"old", "1.1.0", kStock}};
+    {"own", "current", ""}, {"stock", "current", kStockDaemon}, {"old", "1.1.0", kStockDaemon}};
 std::string VariantName(const ::testing::TestParamInfo<Variant>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(Daemons, BusyboxCases, ::testing::ValuesIn(kVariants), VariantName);
 

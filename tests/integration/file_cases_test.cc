@@ -20,9 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Files = v1::FileService::Stub;
 
-constexpr char kNoExtras[] =
-    R"(rule { half: EXECD route: "/v1/{rest...}" action { answer { status: 404 } } })";
-
 class FileCases : public BridgeOverLocal {
  protected:
   void SetUp() override { Begin(false); }
@@ -34,7 +31,7 @@ class FileCases : public BridgeOverLocal {
 
   // Makes the daemon a stock one, or ours again, for a bridge that does not know it yet.
   void Daemon(bool stock, const std::string& more = "") {
-    Faults((stock ? kNoExtras : "") + more);
+    Faults((stock ? kStockDaemon : "") + more);
     Connect(local_->url());
     files_ = v1::FileService::NewStub(channel_);
   }

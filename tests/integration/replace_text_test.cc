@@ -15,10 +15,6 @@ namespace {
 
 using R = ErrorReason;
 
-// A stock daemon is ours without the pages of what it can do besides.
-constexpr char kStock[] =
-    R"(rule { half: EXECD route: "/v1/{rest...}" action { answer { status: 404 } } } )";
-
 struct Variant {
   const char* name;
   const char* compat;
@@ -65,8 +61,8 @@ class ReplaceText : public BridgeOverLocal, public ::testing::WithParamInterface
 
 INSTANTIATE_TEST_SUITE_P(Daemons, ReplaceText,
                          ::testing::Values(Variant{"own", "current", ""},
-                                           Variant{"stock", "current", kStock},
-                                           Variant{"old", "1.1.0", kStock}),
+                                           Variant{"stock", "current", kStockDaemon},
+                                           Variant{"old", "1.1.0", kStockDaemon}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(ReplaceText, CountsAndGuards) {
