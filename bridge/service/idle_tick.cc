@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "absl/synchronization/notification.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -11,17 +12,18 @@
 namespace bridge {
 namespace {
 
-struct Call {
-  grpc::ClientContext context;
-  grpc::ByteBuffer request, response;
-};
-
+// Waits for its end: what a call holds of the channel must be let go here. The last hold takes down
+// gRPC's threads that run callbacks and their queue, and one of these threads would go on to read
+// what it took down itself.
 void Tick(grpc::GenericStub& stub) {
-  auto call = std::make_shared<Call>();
+  grpc::ClientContext context;
   const grpc::Slice empty("");  // a ByteBuffer without a slice is no valid message
-  call->request = grpc::ByteBuffer(&empty, 1);
-  stub.UnaryCall(&call->context, "/idle/Tick", grpc::StubOptions(), &call->request, &call->response,
-                 [call](const grpc::Status&) {});
+  const grpc::ByteBuffer request(&empty, 1);
+  grpc::ByteBuffer response;
+  absl::Notification done;
+  stub.UnaryCall(&context, "/idle/Tick", grpc::StubOptions(), &request, &response,
+                 [&done](const grpc::Status&) { done.Notify(); });
+  done.WaitForNotification();
 }
 
 }  // namespace
