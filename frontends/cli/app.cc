@@ -88,6 +88,11 @@ int RunCommand(const Command& command, const std::vector<std::string>& args, Str
   if (!arguments.ok()) {
     return Complain(streams, UsageFailure(command.name, arguments.status()), json, usage_code);
   }
+  if (arguments->Has("--bridge") && arguments->Value("--bridge").empty()) {
+    // A variable that was not set is not to lead to another bridge.
+    const absl::Status empty = absl::InvalidArgumentError("--bridge is empty");
+    return Complain(streams, UsageFailure(command.name, empty), json, usage_code);
+  }
   absl::StatusOr<Settings> settings = Settings::Read(arguments->Value("--bridge"), environment);
   if (!settings.ok()) return Complain(streams, SettingFailure(settings.status()), json, usage_code);
   Connection connection(*std::move(settings));

@@ -232,7 +232,23 @@ int FollowExec(Context& context, const Arguments& arguments) {
   return ConcludeFollowed(context, outcome);
 }
 
+// Options that would not be looked at.
+absl::Status CheckLogsOptions(const Arguments& arguments) {
+  const int kinds =
+      arguments.Has("--events") + arguments.Has("--inspect") + arguments.Has("--summary");
+  if (kinds > 1) {
+    return absl::InvalidArgumentError("give one of --events, --inspect and --summary");
+  }
+  if (arguments.words().size() == 2 && (kinds > 0 || arguments.Has("--tail"))) {
+    return absl::InvalidArgumentError(
+        "--events, --inspect, --summary and --tail are of a sandbox, not of one exec");
+  }
+  return absl::OkStatus();
+}
+
 int RunLogs(Context& context, const Arguments& arguments) {
+  const absl::Status options = CheckLogsOptions(arguments);
+  if (!options.ok()) return FailUsage(context, "logs", options);
   return arguments.words().size() == 2 ? FollowExec(context, arguments)
                                        : PrintDiagnostics(context, arguments);
 }

@@ -135,5 +135,14 @@ TEST(App, TheOptionForTheBridgeWins) {
   EXPECT_EQ(Sbx(kNowhere).Run({"ls", "--bridge=http://" + fake.address()}).exit_code, 0);
 }
 
+// What a script makes of a variable that is not set: not the way to another bridge.
+TEST(App, AnEmptyOptionForTheBridgeIsAMistake) {
+  FakeBridge fake;
+  fake.on_list = [](const auto&, auto*) { return grpc::Status::OK; };
+  const Ran ran = Sbx(fake.address()).Run({"ls", "--bridge", ""});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_THAT(ran.err, StartsWith("sbx: USAGE: --bridge is empty"));
+}
+
 }  // namespace
 }  // namespace bridge::cli

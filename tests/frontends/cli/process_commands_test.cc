@@ -9,7 +9,9 @@
 
 #include <array>
 #include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "frontends/cli/json.h"
 #include "tests/frontends/cli/fake_bridge.h"
@@ -129,6 +131,18 @@ TEST_F(ProcessCommandsTest, LogsPrintsBytesAsTheyAre) {
   sbx_.Run({"logs", "--summary", "sb-1"});
   EXPECT_EQ(seen.kind(), pb::GetDiagnosticsRequest::KIND_SUMMARY);
   EXPECT_EQ(sbx_.Run({"logs", "--tail=0", "sb-1"}).exit_code, 2);
+}
+
+TEST_F(ProcessCommandsTest, LogsRefuseOptionsThatSayTwoThings) {
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"logs", "--events", "--summary", "sb-1"},
+        {"logs", "--inspect", "--events", "sb-1"},
+        {"logs", "--summary", "sb-1", "ex-1"},
+        {"logs", "--tail=5", "sb-1", "ex-1"}}) {
+    const Ran ran = sbx_.Run(args);
+    EXPECT_EQ(ran.exit_code, 2) << args[1];
+    EXPECT_THAT(ran.err, HasSubstr("--events, --inspect")) << args[1];
+  }
 }
 
 TEST_F(ProcessCommandsTest, LogsOfAnExecFollowItToItsExitCode) {
