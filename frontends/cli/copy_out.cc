@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,27 @@ std::string Followed(const std::string& path) {
 bool IsBelow(std::string_view path, std::string_view directory) {
   return path.size() > directory.size() && path.starts_with(directory) &&
          path[directory.size()] == '/';
+}
+
+// Makes or goes on with a part, which is this process's alone until the descriptor is closed. What
+// is no regular file comes as it is. -1: errno says why; EWOULDBLOCK: another process is at it.
+int OpenPart(const std::string& part) {
+  while (true) {
+    const int fd =
+        open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat opened = {};
+    struct stat there = {};
+    if (fd < 0 || fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return fd;
+    // Where the file system has no locks, it goes without.
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    // Another may have finished it in between: then it has its place, and is no part any more.
+    const bool is_part = lstat(part.c_str(), &there) == 0 && there.st_ino == opened.st_ino &&
+                         there.st_dev == opened.st_dev;
+    if (is_part && !taken) return fd;
+    close(fd);
+    errno = EWOULDBLOCK;
+    if (taken) return -1;
+  }
 }
 
 }  // namespace
@@ -243,9 +265,11 @@ void CopyOut::TakeFile(const FileInfo& info, const std::string& place) {
     return copy_.Fail(info.path(), "a directory is at its place here");
   }
   const std::string part = PartPath(sandbox_id_, info, target);
-  const OpenFile file{
-      open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)};
+  const OpenFile file{OpenPart(part)};
   struct stat begun = {};
+  if (file.fd < 0 && errno == EWOULDBLOCK) {
+    return copy_.Fail(target, "another sbx is copying the same file into this directory");
+  }
   if (file.fd < 0 || fstat(file.fd, &begun) != 0 || !S_ISREG(begun.st_mode)) {
     return copy_.Fail(target, file.fd < 0 ? ErrnoText() : "cannot be made");
   }

@@ -259,6 +259,26 @@ def test_an_interrupted_download_goes_on(sbx: Sbx, sandbox: str, tmp_path: Path)
     assert inside(sbx, sandbox, "sha256sum < /tmp/large").split()[0] == digest
 
 
+def test_two_downloads_at_once_do_not_share_a_part(
+        sbx: Sbx, sandbox: str, tmp_path: Path) -> None:
+    inside(sbx, sandbox, "head -c 300000000 /dev/urandom > /tmp/large")
+    first = sbx.start("cp", f"{sandbox}:/tmp/large", str(tmp_path / "one"))
+
+    def begun() -> bool:
+        return any(p.stat().st_size > 4_000_000 for p in tmp_path.iterdir())
+
+    eventually(begun, "a part has come")
+    first.send_signal(signal.SIGSTOP)
+    second = sbx.run("cp", f"{sandbox}:/tmp/large", str(tmp_path / "two"))
+    first.send_signal(signal.SIGCONT)
+    assert second.returncode == 1
+    assert f"{tmp_path}/two: another sbx is copying the same file".encode() in second.stderr
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 0, errors
+    assert [p.name for p in tmp_path.iterdir()] == ["one"]
+    assert sbx.run("cp", f"{sandbox}:/tmp/large", str(tmp_path / "two")).returncode == 0
+
+
 def test_an_interrupted_upload_goes_on_file_by_file(
     sbx: Sbx, sandbox: str, tmp_path: Path
 ) -> None:
