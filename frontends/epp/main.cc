@@ -8,10 +8,12 @@
 //             loop      session.h and everything that calls do
 //             signals   SIGTERM and friends are an end of input
 //             gRPC's    rpc.h, and those of the bridge that the plugin carries
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -80,8 +82,10 @@ RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--version") {
-    std::printf("opensandbox-provider %s (%s)\n", bridge::epp::manifest::kVersion.data(),
-                bridge::epp::manifest::kProtocol.data());
+    const std::string version =
+        fmt::format("opensandbox-provider {} ({})\n", bridge::epp::manifest::kVersion,
+                    bridge::epp::manifest::kProtocol);
+    std::fputs(version.c_str(), stdout);
     return 0;
   }
   if (argc > 1 || isatty(STDIN_FILENO)) {
