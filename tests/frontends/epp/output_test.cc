@@ -57,6 +57,7 @@ TEST_F(OutputTest, NeverMixesTheLinesOfManyThreads) {
   Output output(fds_[1], [] {});
   constexpr int kThreads = 8, kLines = 50;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&output, t] {
       const std::string line = std::string(20'000, static_cast<char>('a' + t)) + "\n";
