@@ -15,6 +15,8 @@
 #include <sstream>
 #include <thread>
 
+#include "bridge/base/c_strings.h"
+
 namespace bridge {
 namespace {
 
@@ -35,10 +37,7 @@ ExecdProcess::ExecdProcess(std::vector<std::string> args) {
   tmpdir_ = mkdtemp(name.data());
   const std::string port_file = tmpdir_ + "/port";
   args.insert(args.begin(), {kBinary, "--listen=127.0.0.1:0", "--port-file=" + port_file});
-  std::vector<char*> argv;
-  argv.reserve(args.size() + 1);
-  for (std::string& arg : args) argv.push_back(arg.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = CStrings(args);
   pid_ = fork();
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

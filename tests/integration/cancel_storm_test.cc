@@ -129,6 +129,7 @@ TEST_F(CancelStorm, CutCreationsLeaveNoSandbox) {
   std::mt19937 random(7);
   std::uniform_int_distribution<int> life(1, 400);
   std::vector<std::thread> clients;
+  clients.reserve(24);
   for (int i = 0; i < 24; ++i) {
     clients.emplace_back([this, &deleted, after = std::chrono::milliseconds(life(random))] {
       grpc::ClientContext context;

@@ -16,7 +16,6 @@ namespace bridge {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
 
 // A stock daemon is ours without the page that announces what it can do besides.
 constexpr char kStock[] =
@@ -196,8 +195,9 @@ TEST_P(ExecCases, AnAbortedCommandDoesNotHoldUpTheNext) {
     EXPECT_EQ(Output("echo ok"), "ok\n");
     EXPECT_LE(took_, kSoon);
   }
-  std::vector<std::thread> parallel;
   std::vector<v1::RunResponse> runs(10);
+  std::vector<std::thread> parallel;
+  parallel.reserve(runs.size());
   for (v1::RunResponse& run : runs) {
     parallel.emplace_back([this, &run] {
       v1::RunRequest request;

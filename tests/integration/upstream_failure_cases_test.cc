@@ -280,6 +280,7 @@ TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
   Faults(R"(rule { half: LIFECYCLE method: "POST" route: "/v1/sandboxes" action {
             delay_seconds: 3 } })");
   std::vector<std::thread> slow;
+  slow.reserve(3);
   for (int i = 0; i < 3; ++i) {
     slow.emplace_back([&] {
       grpc::ClientContext context;

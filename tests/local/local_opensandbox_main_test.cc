@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bridge/base/c_strings.h"
 #include "bridge/local/http/client.h"
 #include "bridge/local/runtime/process.h"
 
@@ -29,7 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr char kProgram[] = "bridge/local/local_opensandbox";
 
@@ -45,10 +45,7 @@ class Program {
       dup2(ends[1], STDERR_FILENO);
       for (const std::string& item : env) putenv(const_cast<char*>(item.c_str()));
       args.insert(args.begin(), kProgram);
-      std::vector<char*> argv;
-      for (std::string& arg : args) argv.push_back(arg.data());
-      argv.push_back(nullptr);
-      execv(kProgram, argv.data());
+      execv(kProgram, CStrings(args).data());
       _exit(127);
     }
     close(ends[1]);

@@ -125,6 +125,7 @@ TEST_F(LocalTest, ConcurrentDeletesAnswerAsTheRealOneDoes) {
   const std::string id = Create();
   std::vector<int> statuses(6);
   std::vector<std::thread> threads;
+  threads.reserve(statuses.size());
   for (int& status : statuses) {
     threads.emplace_back([&] { status = Call("DELETE", "/v1/sandboxes/" + id).status; });
   }

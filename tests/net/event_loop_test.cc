@@ -53,6 +53,7 @@ TEST(EventLoop, KeepsTheOrderOfEachPostingThread) {
   EventLoop loop;
   std::vector<std::vector<int>> seen(4);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&loop, &seen, t] {
       for (int i = 0; i < 5000; ++i) loop.Post([&seen, t, i] { seen[t].push_back(i); });

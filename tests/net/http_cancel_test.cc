@@ -93,6 +93,7 @@ TEST_F(HttpCancelTest, AStormOfAbortedConnects) {
     RunTask(loop_, [&]() -> Task<void> {
       {
         std::vector<std::unique_ptr<Transfer>> attempts;
+        attempts.reserve(50);
         for (int i = 0; i < 50; ++i) {
           attempts.push_back(std::make_unique<Transfer>(client_, HttpRequest{.url = dead}));
         }
@@ -118,6 +119,7 @@ TEST_F(HttpCancelTest, AStormOfCancelledStreams) {
   });
   for (int round = 0; round < 3; ++round) {
     std::vector<std::unique_ptr<Running>> streams;
+    streams.reserve(20);
     for (int i = 0; i < 20; ++i) {
       streams.push_back(std::make_unique<Running>(loop_, [&]() -> Task<void> {
         Transfer transfer(client_, {.url = server.Url()});

@@ -7,7 +7,6 @@ namespace bridge {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using ::testing::Not;
 
 class DaemonFinderTest : public LifecycleFixture {

@@ -370,7 +370,7 @@ TEST_P(Files, AttributesOfALinkAreSetOnlyWhenItIsToBeFollowed) {
   const absl::Time old = absl::FromUnixSeconds(1'000'000'000);
   std::vector<AttributeChange> changes = {{.mode = 0777}, {.mode = 04777}, {.modified_at = old}};
   if (geteuid() == 0) changes.push_back({.owner = "4242", .group = "4242"});
-  for (AttributeChange change : changes) {
+  for (const AttributeChange& change : changes) {
     const auto refused = SetAttributes(P("link"), change);
     EXPECT_EQ(ReasonOf(refused.status()), R::ERROR_REASON_PATH_REJECTED) << refused.status();
     EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr("symbolic link"));

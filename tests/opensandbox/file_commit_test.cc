@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "bridge/base/c_strings.h"
 #include "bridge/base/error.h"
 #include "bridge/base/sha256.h"
 #include "bridge/opensandbox/file_script.h"
@@ -90,9 +91,7 @@ class FileCommit : public ::testing::TestWithParam<Shell> {
   int Run(const std::string& script, uid_t user = geteuid()) const {
     std::vector<std::string> words = GetParam().command;
     words.insert(words.end(), {"-c", script});
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = CStrings(words);
     std::string path = "PATH=" + root_ + "/tools";
     char* env[] = {path.data(), nullptr};
     const pid_t pid = fork();

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -19,7 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using R = ErrorReason;
-namespace fs = std::filesystem;
 
 INSTANTIATE_TEST_SUITE_P(Daemons, Processes, ::testing::Values("1.1.0", "current"),
                          [](const auto& info) {

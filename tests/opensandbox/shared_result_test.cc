@@ -10,7 +10,6 @@ namespace bridge {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using Shared = SharedResult<int>;
 
 // A task of one thread needs no loop.

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "bridge/base/c_strings.h"
+
 namespace bridge::testing {
 
 std::string BridgeProcess::Path() { return std::filesystem::absolute("bridge/sandbox_bridge"); }
@@ -18,11 +20,8 @@ BridgeProcess::BridgeProcess(Options options) {
   std::vector<std::string> words = options.wrapper;
   words.push_back(Path());
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  std::vector<char*> argv, envp;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  for (std::string& variable : options.environment) envp.push_back(variable.data());
-  envp.push_back(nullptr);
+  const std::vector<char*> argv = CStrings(words);
+  const std::vector<char*> envp = CStrings(options.environment);
 
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) std::abort();

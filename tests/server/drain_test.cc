@@ -34,8 +34,6 @@ namespace {
 
 using R = ErrorReason;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-using ::testing::AnyOf;
 
 // One command, followed from start to end by gRPC's threads.
 class Execution final : public grpc::ClientReadReactor<v1::ExecEvent> {
@@ -48,7 +46,7 @@ class Execution final : public grpc::ClientReadReactor<v1::ExecEvent> {
     StartCall();
   }
 
-  ~Execution() {
+  ~Execution() override {
     context_.TryCancel();
     EXPECT_TRUE(Eventually([this] { return ended(); }));
   }
@@ -138,6 +136,7 @@ class Drain : public ::testing::Test {
 TEST_F(Drain, RunningCommandsFinishAndNewCallsAreRefused) {
   StartBridge({"--grace=60s"});
   std::vector<std::unique_ptr<Execution>> executions;
+  executions.reserve(30);
   // They wait for a line each, so that all of them still run when the signal comes. The pipe stays
   // open until they have ended: a shell may come to it late.
   const std::string go = "/tmp/bridge-drain-" + std::to_string(getpid());
@@ -185,6 +184,7 @@ TEST_F(Drain, AfterTheGraceCommandsAreKilledAndTheirCallersTold) {
   StartBridge({"--grace=500ms"});
   const std::string marker = "4173." + std::to_string(getpid());
   std::vector<std::unique_ptr<Execution>> executions;
+  executions.reserve(5);
   for (int i = 0; i < 5; ++i) executions.push_back(Execute("exec sleep " + marker));
   for (auto& execution : executions) {
     ASSERT_TRUE(Eventually([&] { return execution->started(); }));
@@ -205,6 +205,7 @@ TEST_F(Drain, ClientsThatHonourHealthSeeNoFailure) {
   StartBridge({"--drain_delay=1s"});
   std::atomic<int> calls{0}, failures{0}, left{0};
   std::vector<std::thread> clients;
+  clients.reserve(50);
   for (int i = 0; i < 50; ++i) {
     clients.emplace_back([&, channel = NewChannel()] {
       while (true) {

@@ -75,6 +75,7 @@ class GrpcShutdown : public ::testing::Test {
   std::vector<std::unique_ptr<Client>> Open(CallServer& server) {
     stub_ = v1::ExecService::NewStub(server.NewChannel());
     std::vector<std::unique_ptr<Client>> clients;
+    clients.reserve(kStreams);
     for (int i = 0; i < kStreams; ++i) clients.push_back(std::make_unique<Client>(*stub_, ended_));
     EXPECT_TRUE(Eventually([this] { return running_ == kStreams; }));
     return clients;

@@ -13,7 +13,6 @@
 namespace bridge {
 namespace {
 
-using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;

@@ -86,6 +86,7 @@ TEST(Metrics, AReaderMayWaitForACallToEnd) {
 TEST(Metrics, CountsRightFromManyThreads) {
   Metrics metrics;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) {

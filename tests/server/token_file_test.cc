@@ -115,6 +115,7 @@ TEST(TokenAuthenticator, ReplacedTokensCountAtOnceUnderLoad) {
   TokenAuthenticator authenticator(*ParseTokenFile(Line("red", "old")));
   std::atomic<bool> stop{false};
   std::vector<std::thread> callers;
+  callers.reserve(3);
   for (int i = 0; i < 3; ++i) {
     callers.emplace_back([&] {
       while (!stop) {

@@ -212,6 +212,7 @@ TEST(CallHost, CountsRightUnderManyThreads) {
   CallHost host({.limits = {.global = {.calls = 3}}});
   std::atomic<int> inside{0}, refused{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 2000; ++i) {

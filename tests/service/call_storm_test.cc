@@ -129,9 +129,12 @@ TEST(CallStorm, StreamsThatAreCutAtRandomMomentsLeaveNothing) {
   int made = 0;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
+    channels.reserve(4);
     for (int i = 0; i < 4; ++i) channels.push_back(server.NewChannel());
     std::vector<std::unique_ptr<v1::ExecService::Stub>> exec;
     std::vector<std::unique_ptr<v1::ProcessService::Stub>> processes;
+    exec.reserve(channels.size());
+    processes.reserve(channels.size());
     for (const auto& channel : channels) {
       exec.push_back(v1::ExecService::NewStub(channel));
       processes.push_back(v1::ProcessService::NewStub(channel));
@@ -178,6 +181,7 @@ TEST(CallStorm, AServerThatStopsUnderLoadLeavesNothing) {
   auto stub = v1::ExecService::NewStub(channel);
   std::atomic<int> ended{0};
   std::vector<std::unique_ptr<ExecuteClient>> clients;
+  clients.reserve(500);
   for (int i = 0; i < 500; ++i) clients.push_back(std::make_unique<ExecuteClient>(*stub, ended));
   ASSERT_TRUE(Eventually([&] { return running == 500; }));
   server.host().StartDraining(absl::Seconds(1));

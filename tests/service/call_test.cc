@@ -17,7 +17,6 @@ namespace bridge::testing {
 namespace {
 
 using R = ErrorReason;
-using ::testing::HasSubstr;
 
 constexpr char kTrace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

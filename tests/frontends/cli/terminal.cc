@@ -14,6 +14,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "bridge/base/c_strings.h"
+
 namespace bridge::cli {
 namespace {
 
@@ -25,14 +27,6 @@ int MillisecondsUntil(Clock::time_point end) {
   return left.count() < 0 ? 0 : static_cast<int>(left.count());
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 }  // namespace
 
 Terminal::Terminal(const std::string& program, const std::vector<std::string>& args,
@@ -42,8 +36,8 @@ Terminal::Terminal(const std::string& program, const std::vector<std::string>& a
   words.insert(words.end(), args.begin(), args.end());
   std::vector<std::string> variables = {"SANDBOX_BRIDGE_ADDRESS=" + address, "TERM=xterm",
                                         "PATH=/usr/bin:/bin"};
-  const std::vector<char*> argv = Pointers(words);
-  const std::vector<char*> envp = Pointers(variables);
+  const std::vector<char*> argv = CStrings(words);
+  const std::vector<char*> envp = CStrings(variables);
   winsize size = {};
   size.ws_row = 24;
   size.ws_col = 80;

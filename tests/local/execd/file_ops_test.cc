@@ -31,6 +31,7 @@ class FileOps : public FolderTest {
   // Paths below root_, in order.
   std::vector<std::string> Names(const std::vector<FileInfo>& files) const {
     std::vector<std::string> out;
+    out.reserve(files.size());
     for (const FileInfo& file : files) out.push_back(file.path.substr(root_.size() + 1));
     return out;
   }

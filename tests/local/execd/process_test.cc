@@ -138,6 +138,7 @@ TEST(Processes, ManyCallersAtOnce) {
   {
     Processes processes;
     std::vector<std::thread> callers;
+    callers.reserve(kCallers);
     std::atomic<int> well{0};
     for (int i = 0; i < kCallers; ++i) {
       callers.emplace_back([&] {
@@ -189,6 +190,7 @@ TEST(Processes, OnExitAfterTheEndRunsAtOnce) {
 TEST(Processes, ManyAtOnce) {
   Processes processes;
   std::vector<std::thread> threads;
+  threads.reserve(8);
   std::atomic<int> good{0};
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {

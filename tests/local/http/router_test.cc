@@ -8,7 +8,6 @@ namespace bridge::local::http {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::Pair;
 using Result = Router::Match::Result;
 

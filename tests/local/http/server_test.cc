@@ -134,6 +134,7 @@ TEST(Server, StopEndsWaitingHandlers) {
     x.Sleep(absl::InfiniteDuration());
   });
   std::vector<std::thread> clients;
+  clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([&] { Raw(server->port(), "GET / HTTP/1.1\r\n\r\n"); });
   }
@@ -329,6 +330,7 @@ TEST(Server, HoldsThousandsOfIdleStreams) {
     x.Sleep(absl::InfiniteDuration());
   });
   std::vector<std::unique_ptr<Socket>> clients;
+  clients.reserve(kStreams);
   for (int i = 0; i < kStreams; ++i) {
     const auto fd = ConnectTcp("127.0.0.1", server->port(), absl::Seconds(10));
     ASSERT_TRUE(fd.ok()) << i << ": " << fd.status();

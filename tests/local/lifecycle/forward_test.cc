@@ -22,8 +22,6 @@ namespace bridge::local::lifecycle {
 namespace {
 
 using http::Exchange;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A front that forwards everything to a backend whose handler each test gives.
 class ForwardTest : public ::testing::Test {

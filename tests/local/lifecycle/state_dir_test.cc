@@ -123,7 +123,7 @@ TEST_F(StateDirTest, TemporaryOnesSweepTheAbandoned) {
   auto living = StateDir::OpenTemporary(parent, sweep);
   ASSERT_TRUE(living.ok()) << living.status();
   fs::create_directories(parent + "/dead/sandboxes");
-  std::ofstream(parent + "/dead/lock");
+  std::ofstream(parent + "/dead/lock") << "";
   fs::create_directories(parent + "/being-made");
   auto second = StateDir::OpenTemporary(parent, sweep);
   ASSERT_TRUE(second.ok());

@@ -22,7 +22,8 @@ TEST(Spec, SurvivesTheTrip) {
 
 TEST(Spec, IgnoresWhatItDoesNotKnowAndACutEnd) {
   const std::string known = EncodeSpec({{"A=1"}, {}, {}});
-  EXPECT_THAT(DecodeSpec(known + std::string("zfuture", 8) + known).env, ElementsAre("A=1", "A=1"));
+  EXPECT_THAT(DecodeSpec(known + std::string("zfuture\0", 8) + known).env,
+              ElementsAre("A=1", "A=1"));
   EXPECT_THAT(DecodeSpec("eA=1").env, IsEmpty());
   EXPECT_THAT(DecodeSpec("").entrypoint, IsEmpty());
 }

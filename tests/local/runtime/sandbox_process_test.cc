@@ -22,11 +22,8 @@ namespace bridge::local::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AnyOf;
 using ::testing::ContainsRegex;
-using ::testing::Eq;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string Slurp(const std::string& path) {
   std::ifstream in(path);

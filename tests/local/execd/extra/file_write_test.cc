@@ -164,6 +164,7 @@ TEST_F(FileWriteTest, OnlyIfAbsent) {
 
 TEST_F(FileWriteTest, OfManyWhoWantToBeFirstOneIs) {
   std::vector<std::thread> writers;
+  writers.reserve(8);
   std::atomic<int> won{0};
   for (int i = 0; i < 8; ++i) {
     writers.emplace_back([&, i] {

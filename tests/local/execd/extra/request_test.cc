@@ -10,7 +10,6 @@
 namespace bridge::local::execd::extra {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // "field: message" of the failure, or "" for none.

@@ -98,6 +98,7 @@ void CompareEvents(const Recording& recorded, const RawAnswer& answer, Differenc
     return;
   }
   std::vector<std::string> theirs;
+  theirs.reserve(recorded.chunks.size());
   for (const RecordedChunk& chunk : recorded.chunks) theirs.push_back(chunk.bytes);
   const Events a = Sort(theirs);
   const Events b = Sort(answer.chunks);

@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bridge/base/c_strings.h"
 
 namespace bridge::local::execd {
 namespace {
@@ -52,10 +53,8 @@ Jail::Jail(const JailOptions& options) {
   std::ofstream(shared_ + "/passwd") << "root:x:0:0:root:/root:/bin/bash\n"
                                         "nobody:x:65534:65534:nobody:/nonexistent:/bin/sh\n";
   std::ofstream(shared_ + "/group") << "root:x:0:\nnogroup:x:65534:\n";
-  std::vector<std::string> command = Command(shared_, options);
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<std::string> command = Command(shared_, options);
+  const std::vector<char*> argv = CStrings(command);
   pid_ = fork();
   if (pid_ == 0) {
     execvp(argv[0], argv.data());

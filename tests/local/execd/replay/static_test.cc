@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bridge/base/c_strings.h"
 #include "bridge/local/http/client.h"
 #include "tests/fakes/sanitized.h"
 
@@ -52,9 +53,7 @@ class Bare {
     command.insert(command.end(), more.begin(), more.end());
     command.emplace_back("/execd");
     command.insert(command.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : command) argv.push_back(word.data());
-    argv.push_back(nullptr);
+    const std::vector<char*> argv = CStrings(command);
     pid_ = fork();
     if (pid_ == 0) {
       execvp(argv[0], argv.data());
