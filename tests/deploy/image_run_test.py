@@ -37,9 +37,13 @@ class Contained:
 
     def __init__(self, root: Path, log: Path, *flags: str) -> None:
         self.log = log
+        proc: list[str] = []
+        if "ASAN_OPTIONS" in os.environ:  # what looks for leaks at the end does it there
+            (root / "proc").mkdir(exist_ok=True)
+            proc = ["--proc", "/proc"]
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                ["bwrap", "--ro-bind", str(root), "/", "--unshare-user", "--unshare-pid",
+                ["bwrap", "--ro-bind", str(root), "/", *proc, "--unshare-user", "--unshare-pid",
                  "--unshare-ipc", "--uid", "65532", "--gid", "65532", "--cap-drop", "ALL",
                  "--clearenv", "--die-with-parent", "--info-fd", "3", "--",
                  "/usr/bin/sandbox_bridge", *flags],
