@@ -90,8 +90,7 @@ int RunCommand(const Command& command, const std::vector<std::string>& args, Str
   }
   if (arguments->Has("--bridge") && arguments->Value("--bridge").empty()) {
     // A variable that was not set is not to lead to another bridge.
-    const absl::Status empty = absl::InvalidArgumentError("--bridge is empty");
-    return Complain(streams, UsageFailure(command.name, empty), json, usage_code);
+    return Complain(streams, UsageFailure(command.name, "--bridge is empty"), json, usage_code);
   }
   absl::StatusOr<Settings> settings = Settings::Read(arguments->Value("--bridge"), environment);
   if (!settings.ok()) return Complain(streams, SettingFailure(settings.status()), json, usage_code);

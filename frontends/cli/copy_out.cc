@@ -72,24 +72,26 @@ bool IsBelow(std::string_view path, std::string_view directory) {
          path[directory.size()] == '/';
 }
 
-// Makes or goes on with a part, which is this process's alone until the descriptor is closed. What
-// is no regular file comes as it is. -1: errno says why; EWOULDBLOCK: another process is at it.
-int OpenPart(const std::string& part) {
+// Makes or goes on with a part, which is this process's alone until the descriptor is closed, and
+// looks at what was opened. -1: errno says why; EWOULDBLOCK: another process is at it.
+int OpenPart(const std::string& part, struct stat* opened) {
   while (true) {
     const int fd =
         open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    struct stat opened = {};
-    struct stat there = {};
-    if (fd < 0 || fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return fd;
+    if (fd < 0) return -1;
     // Where the file system has no locks, it goes without.
     const bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     // Another may have finished it in between: then it has its place, and is no part any more.
-    const bool is_part = lstat(part.c_str(), &there) == 0 && there.st_ino == opened.st_ino &&
-                         there.st_dev == opened.st_dev;
-    if (is_part && !taken) return fd;
+    struct stat there = {};
+    const bool moved = fstat(fd, opened) == 0 &&
+                       (lstat(part.c_str(), &there) != 0 || there.st_ino != opened->st_ino ||
+                        there.st_dev != opened->st_dev);
+    if (!taken && !moved) return fd;
     close(fd);
-    errno = EWOULDBLOCK;
-    if (taken) return -1;
+    if (taken) {
+      errno = EWOULDBLOCK;
+      return -1;
+    }
   }
 }
 
@@ -265,14 +267,14 @@ void CopyOut::TakeFile(const FileInfo& info, const std::string& place) {
     return copy_.Fail(info.path(), "a directory is at its place here");
   }
   const std::string part = PartPath(sandbox_id_, info, target);
-  const OpenFile file{OpenPart(part)};
   struct stat begun = {};
-  if (file.fd < 0 && errno == EWOULDBLOCK) {
-    return copy_.Fail(target, "another sbx is copying the same file into this directory");
+  const OpenFile file{OpenPart(part, &begun)};
+  if (file.fd < 0) {
+    return copy_.Fail(target, errno == EWOULDBLOCK
+                                  ? "another sbx is copying the same file into this directory"
+                                  : ErrnoText());
   }
-  if (file.fd < 0 || fstat(file.fd, &begun) != 0 || !S_ISREG(begun.st_mode)) {
-    return copy_.Fail(target, file.fd < 0 ? ErrnoText() : "cannot be made");
-  }
+  if (!S_ISREG(begun.st_mode)) return copy_.Fail(target, "cannot be made");
   const int64_t offset = begun.st_size <= info.size_bytes() ? begun.st_size : 0;
   copy_.progress.Begin(info.path(), info.size_bytes(), offset);
   if (!Receive(info, file.fd, offset)) {
