@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from layout import read_layout
-from program import BRIDGE_LISTENS, PATIENCE_SECONDS, eventually
+from program import BRIDGE_LISTENS, PATIENCE_SECONDS, eventually, is_sanitized
 from programs import OpenSandbox, sbx
 
 
@@ -38,7 +38,7 @@ class Contained:
     def __init__(self, root: Path, log: Path, *flags: str) -> None:
         self.log = log
         proc: list[str] = []
-        if "ASAN_OPTIONS" in os.environ:  # what looks for leaks at the end does it there
+        if is_sanitized(root / "usr/bin/sandbox_bridge"):  # what looks for leaks looks there
             (root / "proc").mkdir(exist_ok=True)
             proc = ["--proc", "/proc"]
         with log.open("wb") as out:
