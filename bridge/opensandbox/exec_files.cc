@@ -194,7 +194,7 @@ Task<absl::Status> FileExec::Wait(absl::Duration until) {
     (void)co_await RunWithin(sandbox_.loop(), wait, [this] { return WatchStream(); });
     if (command_->ended()) {
       outcome_ = command_->ended();
-      ran_for_ = Elapsed();
+      ran_for_ = command_->ran_for();
     }
     co_return absl::OkStatus();
   }
@@ -225,7 +225,7 @@ Task<absl::Status> FileExec::LookAtStatus() {
   if (status->running) co_return absl::OkStatus();
   outcome_ = OutcomeOfStatus(*status);
   ran_for_ = RanFor(*status);
-  if (!ran_for_ && command_ != nullptr) ran_for_ = Elapsed();
+  if (!ran_for_ && command_ != nullptr) ran_for_ = command_->ran_for();
   co_return absl::OkStatus();
 }
 

@@ -70,7 +70,7 @@ class FileExec final : public Exec {
   absl::Status TakeHead(Output& output, const HttpHead& head);
   Task<absl::Status> Forgive(absl::Status failure);
   bool Downloading() const;
-  // Since the start, or the attach.
+  // Since this was made: it ran at least so long.
   absl::Duration Elapsed() const { return sandbox_.loop().Now() - started_; }
 
   SandboxHandle sandbox_;

@@ -22,8 +22,7 @@ LineExec::LineExec(SandboxHandle sandbox, std::unique_ptr<RemoteCommand> command
     : sandbox_(std::move(sandbox)),
       command_(std::move(command)),
       exec_id_(std::move(id)),
-      kill_on_drop_(kill_on_drop),
-      started_(sandbox_.loop().Now()) {
+      kill_on_drop_(kill_on_drop) {
   id_ = FormatExecId(exec_id_);
   fidelity_ = ExecFidelity::kLines;
   incarnation_ = sandbox_.daemon->incarnation;
@@ -63,7 +62,7 @@ Task<absl::Status> LineExec::Next(ExecBatch* batch, absl::Duration patience) {
   } else {
     outcome = co_await OutcomeOfBrokenStream();
   }
-  const absl::Duration ran_for = sandbox_.loop().Now() - started_;
+  const absl::Duration ran_for = command_->ran_for();
   if (const auto* signalled = std::get_if<Signalled>(&outcome)) {
     outcome = WithTimeout(*signalled, exec_id_.timeout, ran_for);
   }

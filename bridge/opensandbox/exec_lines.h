@@ -34,7 +34,6 @@ class LineExec final : public Exec {
   std::unique_ptr<RemoteCommand> command_;
   const ExecId exec_id_;
   const bool kill_on_drop_;
-  const absl::Duration started_;
   std::vector<CommandEvent> events_;
   int64_t produced_[2] = {0, 0};
   bool reported_ = false;

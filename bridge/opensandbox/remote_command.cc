@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/opensandbox/remote_command.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "bridge/base/error.h"
@@ -53,7 +54,12 @@ RemoteCommand::RemoteCommand(DaemonClient& client, CallContext context,
       context_(std::move(context)),
       daemon_(std::move(daemon)),
       transfer_(client.http(), EventStreamPost(client, context_, *daemon_, "/command",
-                                               CommandRequestJson(request))) {}
+                                               CommandRequestJson(request))),
+      asked_(client.loop().Now()) {}
+
+absl::Duration RemoteCommand::ran_for() const {
+  return std::min(ended_at_, client_.loop().Now()) - asked_;
+}
 
 Task<absl::Status> RemoteCommand::AwaitId() {
   if (!head_seen_) {
@@ -174,6 +180,7 @@ void RemoteCommand::TakeEvents() {
         break;
     }
   }
+  if (ended_) ended_at_ = client_.loop().Now();
   if (!parser_.status().ok()) Break(parser_.status());
 }
 
@@ -279,7 +286,6 @@ absl::StatusOr<int> ResultOfScript(const Outcome& ended, absl::Duration limit,
 Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
                                     std::shared_ptr<Daemon> daemon, std::string script,
                                     std::vector<std::string>* out_lines, absl::Duration limit) {
-  const absl::Duration started = client.loop().Now();
   RemoteCommand command(client, context, daemon, {.command = std::move(script), .timeout = limit});
   absl::Status status;
   bool over = false;
@@ -295,8 +301,7 @@ Task<absl::StatusOr<int>> RunScript(DaemonClient& client, CallContext context,
     over = !SaysPaused(status);
   }
   CO_RETURN_IF_ERROR(co_await client.Explained(context, daemon, status));
-  if (command.ended())
-    co_return ResultOfScript(*command.ended(), limit, client.loop().Now() - started);
+  if (command.ended()) co_return ResultOfScript(*command.ended(), limit, command.ran_for());
   co_return WithContext(command.broken_why(), "a script of the bridge's own was cut off");
 }
 

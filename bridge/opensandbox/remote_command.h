@@ -50,6 +50,9 @@ class RemoteCommand {
 
   // How it ended, from the terminal event. Empty: not known from the stream.
   const std::optional<Outcome>& ended() const { return ended_; }
+  // From when its start was asked for to its terminal event, or to now if none came: never shorter
+  // than it really ran.
+  absl::Duration ran_for() const;
   // The stream is over without a terminal event; then why, typed.
   bool broken() const { return !broken_why_.ok(); }
   const absl::Status& broken_why() const { return broken_why_; }
@@ -70,6 +73,8 @@ class RemoteCommand {
   std::vector<CommandEvent> pending_;  // output that nobody has asked for yet
   size_t early_bytes_ = 0;             // of it, from before the id
   std::string id_;
+  const absl::Duration asked_;
+  absl::Duration ended_at_ = absl::InfiniteDuration();
   std::optional<Outcome> ended_;
   absl::Status broken_why_;
   bool head_seen_ = false;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "bridge/base/error.h"
 #include "tests/opensandbox/exec_fixture.h"
 #include "tests/opensandbox/scripted_daemon.h"
@@ -87,6 +89,19 @@ TEST(RemoteCommand, EndOfStreamIsNoExit) {
   EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
   EXPECT_FALSE(result.ran_for.has_value());
   EXPECT_TRUE(result.last.lossy);
+}
+
+// The time was counted from the daemon's answer on, and to when somebody asked.
+TEST(RemoteCommand, ATimeHoldsTheWaitForTheDaemonsAnswer) {
+  constexpr absl::Duration kHeldBack = absl::Milliseconds(40);
+  absl::Notification never;
+  ScriptedDaemon daemon([&](RawConnection& peer) {
+    never.WaitForNotificationWithTimeout(kHeldBack);  // the command runs meanwhile
+    peer.Write(Stream(kComplete));
+  });
+  const ExecResult result = RunLines(daemon);
+  ASSERT_TRUE(result.ran_for.has_value());
+  EXPECT_GE(*result.ran_for, kHeldBack);
 }
 
 TEST(RemoteCommand, TheStatusRecordTellsWhatABrokenStreamDidNot) {
