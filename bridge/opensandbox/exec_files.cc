@@ -140,7 +140,7 @@ Task<absl::Status> FileExec::Next(ExecBatch* batch, absl::Duration patience) {
 
 // As far as was seen: what a caller says to have had is not.
 int64_t FileExec::Printed(const Output& output) const {
-  return looked_ ? std::max(output.size, output.offset) : output.offset - output.begin;
+  return looked_ ? std::max(output.seen, output.offset) : output.offset - output.begin;
 }
 
 // One step towards the next thing to report.
@@ -156,6 +156,9 @@ Task<absl::Status> FileExec::Fill(ExecBatch* batch, absl::Duration until) {
   if (outcome_ && !reported_) co_return co_await Ended(batch);
   if (outcome_ && !final_) co_return co_await FetchTheRest();
   if (outcome_) {
+    for (const Output& output : outputs_) {
+      if (!output.skip && output.offset < output.seen) lossy_ = true;
+    }
     batch->drained = drained_ = true;
     batch->stdout_bytes = Printed(outputs_[0]);
     batch->stderr_bytes = Printed(outputs_[1]);
@@ -254,8 +257,9 @@ Task<absl::Status> FileExec::LookAtSizes() {
 absl::Status FileExec::TakeSize(Output& output, int64_t size) {
   looked_ = true;
   output.size = size;
-  if (size >= output.offset) return absl::OkStatus();
-  if (command_ == nullptr && output.offset == output.begin) {
+  output.seen = std::max(output.seen, size);
+  if (size >= output.offset && size == output.seen) return absl::OkStatus();
+  if (size < output.offset && command_ == nullptr && output.offset == output.begin) {
     refused_ = true;
     return InvalidField(output.stream == StreamId::kStdout ? "stdout_offset" : "stderr_offset",
                         "lies ahead of the output");
@@ -337,6 +341,7 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
     batch->outputs.push_back({output.stream, std::move(chunk), output.offset});
     output.offset += size;
     output.size = std::max(output.size, output.offset);
+    output.seen = std::max(output.seen, output.offset);
     co_return absl::OkStatus();
   }
   const absl::Status result = output.download->result();
@@ -346,7 +351,7 @@ Task<absl::Status> FileExec::ReadDownload(Output& output, ExecBatch* batch) {
 }
 
 absl::Status FileExec::TakeHead(Output& output, const HttpHead& head) {
-  if (head.status == 404 && final_) {
+  if (head.status == 404) {
     TakeAbsence();
     return absl::OkStatus();
   }

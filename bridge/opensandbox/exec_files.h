@@ -49,6 +49,7 @@ class FileExec final : public Exec {
     int64_t begin = 0;  // the byte from which on it is wanted
     int64_t offset = 0;
     int64_t size = 0;  // as last seen
+    int64_t seen = 0;  // the largest size that was
     bool skip = false;
     std::unique_ptr<Transfer> download = {};
     bool head_seen = false;

@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <tuple>
+#include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "bridge/base/error.h"
 #include "bridge/opensandbox/exec_frames.h"
 #include "bridge/opensandbox/exec_own.h"
@@ -109,6 +112,77 @@ TEST_P(ExecLoss, OutputThatWentWithItsExecIsMissing) {
   ASSERT_TRUE(rest.status.ok()) << rest.status;
   EXPECT_TRUE(rest.last.lossy);
   EXPECT_EQ(rest.last.stdout_bytes, 0);
+}
+
+std::string Part(int status, const std::string& headers, const std::string& body) {
+  return "HTTP/1.1 " + std::to_string(status) + " X\r\n" + headers +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+// A command on a stock daemon that tells of ten bytes on stdout, answers the first fetch of them
+// so, has the command end, and answers every later fetch like that.
+ExecResult RunSeen(const std::string& first, const std::string& later) {
+  absl::Notification fetched;
+  ScriptedDaemon daemon([&](RawConnection& peer) {
+    peer.Write(kHead + Chunk(kInit));
+    fetched.WaitForNotification();
+    peer.Write(Chunk(kComplete) + "0\r\n\r\n");
+  });
+  daemon.files = [&](const std::string& head) {
+    const size_t begin = head.find("path=") + 5;
+    std::string path = head.substr(begin, head.find_first_of("& ", begin) - begin);
+    for (size_t at = path.find("%2F"); at != std::string::npos; at = path.find("%2F")) {
+      path.replace(at, 3, "/");
+    }
+    const std::string folder = path.substr(0, path.rfind('/'));
+    if (head.rfind("GET /files/info", 0) == 0) {
+      return Json(
+          200, "{" + FileSizeJson(folder + "/o", 10) + "," + FileSizeJson(folder + "/e", 0) + "}");
+    }
+    if (path == folder + "/e") return Part(200, "", "");
+    if (path != folder + "/o") return Json(404, R"({"code":"FILE_NOT_FOUND"})");
+    if (fetched.HasBeenNotified()) return later;
+    fetched.Notify();
+    return first;
+  };
+  ExecBench bench(daemon.url());
+  return bench.Run({.shell = "x", .detach_on_disconnect = true});
+}
+
+// It was seen, did not come, and its lack was not told; or the whole call failed.
+TEST(StockExecLoss, OutputThatWasSeenAndDoesNotComeIsMissing) {
+  const std::string gone = Json(404, R"({"code":"FILE_NOT_FOUND"})");
+  const std::string part = Part(200, "", "0123");
+  const std::string rest_of_4 = Part(416, "Content-Range: bytes */4\r\n", "");
+  const std::string rest_of_0 = Part(416, "Content-Range: bytes */0\r\n", "");
+  const std::string silent = Part(416, "", "");
+  for (const auto& [first, later, out] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{{gone, gone, ""},
+                                                                      {part, rest_of_4, "0123"},
+                                                                      {part, gone, "0123"},
+                                                                      {part, silent, "0123"},
+                                                                      {rest_of_0, rest_of_0, ""},
+                                                                      {gone, part, "0123"}}) {
+    const ExecResult result = RunSeen(first, later);
+    ASSERT_TRUE(result.status.ok()) << result.status << first << later;
+    EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
+    EXPECT_EQ(result.out, out);
+    EXPECT_TRUE(result.last.lossy) << first << later;
+    EXPECT_EQ(result.last.stdout_bytes, 10);
+  }
+}
+
+TEST(StockExecLoss, OutputThatCameAsSeenIsWhole) {
+  const std::string whole = Part(200, "", "0123456789");
+  const std::string no_more = Part(416, "Content-Range: bytes */10\r\n", "");
+  const std::string two_more = Part(206, "Content-Range: bytes 10-11/12\r\n", "ab");
+  const ExecResult result = RunSeen(whole, no_more);
+  EXPECT_EQ(result.out, "0123456789");
+  EXPECT_FALSE(result.last.lossy);
+  const ExecResult more = RunSeen(whole, two_more);
+  EXPECT_EQ(more.out, "0123456789ab");
+  EXPECT_FALSE(more.last.lossy);
+  EXPECT_EQ(more.last.stdout_bytes, 12);
 }
 
 // Our own daemon's stream, frame by frame.

@@ -52,6 +52,13 @@ inline std::string ReadExecRequest(RawConnection& peer) {
   return R"({"pid":7,"exec_id":")" + text.substr(id, text.find_first_of("\"/", id) - id) + "\"}";
 }
 
+// The size of a file, as GET /files/info tells it.
+inline std::string FileSizeJson(const std::string& path, int64_t size) {
+  return "\"" + path + "\":{\"path\":\"" + path + "\",\"size\":" + std::to_string(size) +
+         ",\"modified_at\":\"2026-01-01T00:00:00Z\",\"created_at\":\"2026-01-01T00:00:00Z\"," +
+         "\"owner\":\"root\",\"group\":\"root\",\"mode\":600}";
+}
+
 // A stock daemon with a writable directory, whose POST /command is the test's. Every other route
 // has the answer that the test gave it, else 404.
 class ScriptedDaemon {
@@ -63,6 +70,8 @@ class ScriptedDaemon {
   std::string url() const { return server_.Url(""); }
   int posts() const { return posts_; }
   std::string post_body() const { return post_body_; }
+  // The answer to a request under /files; called by the connections' threads.
+  std::function<std::string(const std::string& head)> files;
   std::string status_answer = Json(404, "{\"code\":\"INVALID_REQUEST_BODY\"}");
 
  private:
@@ -70,9 +79,11 @@ class ScriptedDaemon {
     while (true) {
       const std::string head = peer.ReadHead();
       if (head.empty()) return;
+      const size_t at = head.find("Content-Length: ");
+      const std::string body = at == std::string::npos
+                                   ? ""
+                                   : peer.Read(static_cast<size_t>(atoi(head.c_str() + at + 16)));
       if (head.rfind("POST /command ", 0) == 0) {
-        const size_t at = head.find("Content-Length: ");
-        const std::string body = peer.Read(static_cast<size_t>(atoi(head.c_str() + at + 16)));
         // The probe of a new sandbox is not what is tested here.
         if (body.find("sandbox-bridge-probe") != std::string::npos) {
           peer.Write(kHead + Chunk(kInit) +
@@ -88,6 +99,10 @@ class ScriptedDaemon {
         post_body_ = body;
         command_(peer);
         return;
+      }
+      if (files && head.rfind("GET /files/", 0) == 0) {
+        peer.Write(files(head));
+        continue;
       }
       peer.Write(head.find("/command/status/") != std::string::npos ? status_answer
                                                                     : Json(404, "{}"));
