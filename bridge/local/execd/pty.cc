@@ -23,7 +23,6 @@ namespace bridge::local::execd {
 namespace {
 
 constexpr size_t kFrameBytes = 32 * 1024;
-constexpr uint16_t kTakenOver = 4001;
 constexpr absl::Duration kTakeoverPatience = absl::Seconds(5);
 constexpr absl::Duration kAnswerPatience = absl::Milliseconds(200);  // to a close frame
 // The real daemon closes a terminal right after its process ended, and now and then loses output
@@ -31,17 +30,6 @@ constexpr absl::Duration kAnswerPatience = absl::Milliseconds(200);  // to a clo
 constexpr absl::Duration kTerminalGrace = absl::Milliseconds(2);
 
 }  // namespace
-
-// A client's connection. `socket` dies when Attach() returns, which is after `gone` was set.
-struct Pty::Holder {
-  explicit Holder(http::WebSocket& s) : socket(s) {}
-  http::WebSocket& socket;
-  std::mutex mu;  // guards `gone`; held while somebody else closes the socket
-  bool gone = false;
-  bool greeted = false;                // guarded by delivery_: nothing goes out before the greeting
-  std::atomic<bool> writing{false};    // a write to the client is in progress
-  std::atomic<bool> displaced{false};  // another client has taken over
-};
 
 // A process with its descriptors; they are closed when nobody uses them any more.
 struct Pty::Running {
@@ -74,7 +62,7 @@ std::string Pty::StatusJson() const {
 }
 
 void Pty::Attach(http::WebSocket& socket, const AttachOptions& options) {
-  const auto holder = std::make_shared<Holder>(socket);
+  const auto holder = std::make_shared<PtyHolder>(socket);
   if (!Acquire(holder, options.takeover)) {
     (void)socket.WriteText(PtyErrorFrame(
         "another client is already connected to pty session " + spec_.id, "ALREADY_CONNECTED"));
@@ -99,17 +87,17 @@ void Pty::Attach(http::WebSocket& socket, const AttachOptions& options) {
   socket.socket().CloseGently();  // or what it still sends would destroy the close frame
 }
 
-bool Pty::Acquire(const std::shared_ptr<Holder>& holder, bool takeover) {
+bool Pty::Acquire(const std::shared_ptr<PtyHolder>& holder, bool takeover) {
   std::unique_lock lock(mu_);
   if (holder_ && !takeover) return false;
   if (const auto former = holder_) {
     lock.unlock();
-    Displace(*former);
+    former->Displace();
     lock.lock();
     const auto free = [this] { return !holder_; };
     (void)changed_.wait_for(lock, absl::ToChronoMilliseconds(kAnswerPatience), free);
     lock.unlock();
-    StopListening(*former);
+    former->StopListening();
     lock.lock();
     if (!changed_.wait_for(lock, absl::ToChronoMilliseconds(kTakeoverPatience), free)) {
       return false;
@@ -120,32 +108,12 @@ bool Pty::Acquire(const std::shared_ptr<Holder>& holder, bool takeover) {
   return true;
 }
 
-// A former holder that does not read gets no close frame: a write to it may be stuck, and a frame
-// cannot pass it.
-void Pty::Displace(Holder& holder) {
-  holder.displaced = true;
-  for (int i = 0; i < 20 && holder.writing; ++i) absl::SleepFor(absl::Milliseconds(10));
-  const std::lock_guard lock(holder.mu);
-  if (holder.gone) return;
-  if (holder.writing) {
-    holder.socket.socket().Shutdown();
-  } else {
-    (void)holder.socket.Close(kTakenOver, "TAKEN_OVER");  // the answer ends the holder's thread
-  }
-}
-
-void Pty::StopListening(Holder& holder) {
-  const std::lock_guard lock(holder.mu);
-  if (!holder.gone) holder.socket.socket().ShutdownRead();
-}
-
-void Pty::Release(const std::shared_ptr<Holder>& holder) {
-  {
-    const std::lock_guard lock(holder->mu);
-    holder->gone = true;
-  }
-  // Waits for a delivery to this client that is under way.
+void Pty::Release(const std::shared_ptr<PtyHolder>& holder) {
+  holder->AwaitDisplaced();
+  // Waits for a delivery to this client that is under way. One that is stuck is ended by whoever
+  // takes over, who needs the socket for it: so the socket stays until here.
   const std::lock_guard<FairMutex> delivery(delivery_);
+  holder->Leave();
   const std::lock_guard lock(mu_);
   if (holder_ != holder) return;
   holder_ = nullptr;
@@ -153,7 +121,7 @@ void Pty::Release(const std::shared_ptr<Holder>& holder) {
   changed_.notify_all();
 }
 
-void Pty::Greet(Holder& holder, const AttachOptions& options) {
+void Pty::Greet(PtyHolder& holder, const AttachOptions& options) {
   int64_t offset = 0;
   std::string replay;
   bool terminal = true;
@@ -162,9 +130,9 @@ void Pty::Greet(Holder& holder, const AttachOptions& options) {
     replay = ring_.ReadFrom(options.since, &offset);
     if (running_) terminal = running_->terminal;
   }
-  if (!replay.empty()) (void)holder.socket.WriteBinary(PtyReplayFrame(offset, replay));
-  (void)holder.socket.WriteText("{\"type\":\"connected\",\"session_id\":\"" + spec_.id +
-                                "\",\"mode\":\"" + (terminal ? "pty" : "pipe") + "\"}\n");
+  if (!replay.empty()) (void)holder.socket().WriteBinary(PtyReplayFrame(offset, replay));
+  (void)holder.socket().WriteText("{\"type\":\"connected\",\"session_id\":\"" + spec_.id +
+                                  "\",\"mode\":\"" + (terminal ? "pty" : "pipe") + "\"}\n");
   holder.greeted = true;
 }
 
@@ -273,19 +241,13 @@ void Pty::Pump(const std::shared_ptr<Running>& running, int fd, char tag) {
 
 void Pty::Deliver(char tag, std::string_view bytes) {
   const std::lock_guard<FairMutex> delivery(delivery_);
-  std::shared_ptr<Holder> holder;
+  std::shared_ptr<PtyHolder> holder;
   {
     const std::lock_guard lock(mu_);
     ring_.Append(bytes);
     holder = holder_;
   }
-  if (!holder || !holder->greeted) return;
-  // In this order: Displace() sets the one before it looks at the other.
-  holder->writing = true;
-  if (!holder->displaced) {
-    (void)holder->socket.WriteBinary(std::string(1, tag).append(bytes));
-  }
-  holder->writing = false;
+  if (holder && holder->greeted) holder->Deliver(std::string(1, tag).append(bytes));
 }
 
 void Pty::AwaitEnd(std::shared_ptr<Running> running, std::vector<std::thread> pumps) {
@@ -301,39 +263,39 @@ void Pty::AwaitEnd(std::shared_ptr<Running> running, std::vector<std::thread> pu
   status = *running->process->Wait(absl::InfiniteDuration());
   {
     const std::lock_guard<FairMutex> delivery(delivery_);
-    std::shared_ptr<Holder> holder;
+    std::shared_ptr<PtyHolder> holder;
     {
       const std::lock_guard lock(mu_);
       running_ = nullptr;
       holder = holder_;
     }
-    if (holder && holder->greeted && !holder->displaced) {
+    if (holder && holder->greeted && !holder->displaced()) {
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-      (void)holder->socket.WriteText("{\"type\":\"exit\",\"exit_code\":" + std::to_string(code) +
-                                     "}\n");
-      (void)holder->socket.Close(1000, "process exited");
+      (void)holder->socket().WriteText("{\"type\":\"exit\",\"exit_code\":" + std::to_string(code) +
+                                       "}\n");
+      (void)holder->socket().Close(1000, "process exited");
     }
   }
 }
 
 // ---- input
 
-void Pty::Serve(Holder& holder) {
+void Pty::Serve(PtyHolder& holder) {
   while (true) {
-    const auto message = holder.socket.Read();
-    if (!message.ok() || holder.displaced) return;
+    const auto message = holder.socket().Read();
+    if (!message.ok() || holder.displaced()) return;
     if (!HandleFrame(holder, *message)) return;
   }
 }
 
-bool Pty::HandleFrame(Holder& holder, const http::WebSocket::Message& message) {
+bool Pty::HandleFrame(PtyHolder& holder, const http::WebSocket::Message& message) {
   if (message.kind == http::WebSocket::Kind::kText) return HandleText(holder, message.data);
   std::string_view data = message.data;
   if (data.empty() || data[0] != '\0') return true;  // other tags mean nothing
   return WriteInput(holder, data.substr(1));
 }
 
-bool Pty::HandleText(Holder& holder, std::string_view text) {
+bool Pty::HandleText(PtyHolder& holder, std::string_view text) {
   const JsonParse parsed = ParseGoJson(text);
   if (!parsed.error.empty()) return true;
   JsonFields fields(parsed.value, "frame", "frame");
@@ -352,7 +314,7 @@ bool Pty::HandleText(Holder& holder, std::string_view text) {
     running = running_;
   }
   if (type == "ping") {
-    (void)holder.socket.WriteText("{\"type\":\"pong\"}\n");
+    (void)holder.socket().WriteText("{\"type\":\"pong\"}\n");
   } else if (type == "resize") {
     if (running && running->terminal) {
       ResizeTerminal(running->output, static_cast<int>(std::min<int64_t>(columns, 65535)),
@@ -362,7 +324,7 @@ bool Pty::HandleText(Holder& holder, std::string_view text) {
     const int number = PtySignalNumber(signal);
     if (running && number != 0) running->process->SignalGroup(number);
   } else {
-    (void)holder.socket.WriteText(
+    (void)holder.socket().WriteText(
         PtyErrorFrame("unknown frame type " + GoQuote(type), "INVALID_FRAME"));
   }
   return true;
@@ -370,7 +332,7 @@ bool Pty::HandleText(Holder& holder, std::string_view text) {
 
 // Waits as long as the process does not read, or until the client is displaced or goes, and with it
 // the client's other frames. None of them is answered behind input which nobody took.
-bool Pty::WriteInput(Holder& holder, std::string_view bytes) {
+bool Pty::WriteInput(PtyHolder& holder, std::string_view bytes) {
   std::shared_ptr<Running> running;
   {
     const std::lock_guard lock(mu_);
@@ -385,14 +347,14 @@ bool Pty::WriteInput(Holder& holder, std::string_view bytes) {
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) {
-      (void)holder.socket.WriteText(
+      (void)holder.socket().WriteText(
           PtyErrorFrame(GoPathError("write", "|1", errno), "STDIN_WRITE_FAILED"));
-      (void)holder.socket.Close(1011);
+      (void)holder.socket().Close(1011);
       return false;
     }
-    pollfd fds[2] = {{running->input, POLLOUT, 0}, {holder.socket.socket().fd(), POLLRDHUP, 0}};
+    pollfd fds[2] = {{running->input, POLLOUT, 0}, {holder.socket().socket().fd(), POLLRDHUP, 0}};
     poll(fds, 2, 100);
-    if (holder.displaced || fds[1].revents != 0) return false;
+    if (holder.displaced() || fds[1].revents != 0) return false;
   }
   return true;
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bridge/local/execd/process.h"
+#include "bridge/local/execd/pty_holder.h"
 #include "bridge/local/execd/replay_ring.h"
 #include "bridge/local/http/websocket.h"
 
@@ -80,21 +81,18 @@ class Pty : public std::enable_shared_from_this<Pty> {
   std::string StatusJson() const;
 
  private:
-  struct Holder;
   struct Running;
 
-  bool Acquire(const std::shared_ptr<Holder>& holder, bool takeover);
-  void Release(const std::shared_ptr<Holder>& holder);
-  static void Displace(Holder& holder);
-  static void StopListening(Holder& holder);
+  bool Acquire(const std::shared_ptr<PtyHolder>& holder, bool takeover);
+  void Release(const std::shared_ptr<PtyHolder>& holder);
   std::string Start(const AttachOptions& options);  // an empty text is success
   std::string StartOnTerminal(SpawnSpec spec, const std::shared_ptr<Running>& running);
   std::string StartOnPipes(SpawnSpec spec, const std::shared_ptr<Running>& running);
-  void Greet(Holder& holder, const AttachOptions& options);
-  void Serve(Holder& holder);
-  bool HandleFrame(Holder& holder, const http::WebSocket::Message& message);
-  bool HandleText(Holder& holder, std::string_view text);
-  bool WriteInput(Holder& holder, std::string_view bytes);
+  void Greet(PtyHolder& holder, const AttachOptions& options);
+  void Serve(PtyHolder& holder);
+  bool HandleFrame(PtyHolder& holder, const http::WebSocket::Message& message);
+  bool HandleText(PtyHolder& holder, std::string_view text);
+  bool WriteInput(PtyHolder& holder, std::string_view bytes);
   void Pump(const std::shared_ptr<Running>& running, int fd, char tag);
   void Deliver(char tag, std::string_view bytes);
   void AwaitEnd(std::shared_ptr<Running> running, std::vector<std::thread> pumps);
@@ -105,7 +103,7 @@ class Pty : public std::enable_shared_from_this<Pty> {
 
   mutable std::mutex mu_;  // guards what follows; never held over a write to a client
   std::condition_variable changed_;
-  std::shared_ptr<Holder> holder_;
+  std::shared_ptr<PtyHolder> holder_;
   std::shared_ptr<Running> running_;  // null: nothing runs
   ReplayRing ring_{1 << 20};
 

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "tests/local/execd/daemon_fixture.h"
@@ -43,6 +46,14 @@ class PtyTest : public testing::Test {
       absl::SleepFor(absl::Milliseconds(1));
     }
     return false;
+  }
+  // Until all buffers on the way are full and the process stands still.
+  void AwaitStandstill(const std::string& id) {
+    for (std::string before;
+         before != Status(id) || before.find("offset\":0}") != std::string::npos;) {
+      before = Status(id);
+      absl::SleepFor(absl::Milliseconds(50));
+    }
   }
   static std::string Connected(const std::string& id, const std::string& mode) {
     return "{\"type\":\"connected\",\"session_id\":\"" + id + "\",\"mode\":\"" + mode + "\"}\n";
@@ -165,16 +176,48 @@ TEST_F(PtyTest, AClientThatDoesNotReadIsThrownOutByATakeover) {
   const std::string id = Create(R"({"command":"yes"})");
   SocketClient stuck = Attach(id, "pty=0");
   stuck.Next();
-  // Until all buffers on the way are full and the process stands still.
-  for (std::string before;
-       before != Status(id) || before.find("offset\":0}") != std::string::npos;) {
-    before = Status(id);
-    absl::SleepFor(absl::Milliseconds(50));
-  }
+  AwaitStandstill(id);
   SocketClient next = Attach(id, "pty=0&takeover=1");
   EXPECT_THAT(next.Next(), StartsWith("\3"));
   EXPECT_EQ(next.Next(), Connected(id, "pipe"));
   EXPECT_THAT(next.Next(), StartsWith("\1"));
+}
+
+// It heard nothing: its thread saw that it was displaced and left before it was told.
+TEST_F(PtyTest, AClientThatSendsWhileItIsDisplacedIsToldSo) {
+  const std::string id = Create(R"({"command":"yes & exec cat >/dev/null"})");
+  auto former = std::make_unique<SocketClient>(caller_.port(), Target(id, "pty=0"));
+  ASSERT_EQ(former->Next(), Connected(id, "pipe"));
+  for (int i = 0; i < 10; ++i) {
+    std::thread typist([&former] {
+      while (former->socket().WriteBinary(std::string("\0x", 2)).ok()) {
+      }
+    });
+    std::string told;
+    std::thread reader([&former, &told] { told = former->Close(); });
+    auto next = std::make_unique<SocketClient>(caller_.port(), Target(id, "pty=0&takeover=1"));
+    EXPECT_THAT(next->Until(Connected(id, "pipe")), EndsWith(Connected(id, "pipe")));
+    reader.join();
+    typist.join();
+    EXPECT_EQ(told, "4001 TAKEN_OVER");
+    former = std::move(next);
+  }
+}
+
+// Its thread was gone before anybody ended the write that was stuck, and then nobody could.
+TEST_F(PtyTest, AClientThatSendsAndDoesNotReadIsThrownOutByATakeover) {
+  const std::string id = Create(R"({"command":"yes"})");
+  SocketClient stuck = Attach(id, "pty=0");
+  stuck.Next();
+  AwaitStandstill(id);
+  std::thread typist([&stuck] {
+    while (stuck.socket().WriteBinary(std::string("\0x", 2)).ok()) {
+    }
+  });
+  SocketClient next = Attach(id, "pty=0&takeover=1");
+  EXPECT_THAT(next.Next(), StartsWith("\3"));
+  EXPECT_EQ(next.Next(), Connected(id, "pipe"));
+  typist.join();
 }
 
 TEST_F(PtyTest, DeletingKills) {
