@@ -16,9 +16,12 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/str_cat.h"
 #include "bridge/base/descriptor_limit.h"
 #include "bridge/base/read_file.h"
 #include "bridge/base/standard_streams.h"
+#include "bridge/base/version.h"
 #include "bridge/local/http/socket.h"
 #include "bridge/local/local_opensandbox.h"
 
@@ -140,6 +143,9 @@ RESERVE_STANDARD_STREAMS_BEFORE_MAIN;
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage("An OpenSandbox server without Docker, for development and tests.");
+  absl::FlagsUsageConfig usage;
+  usage.version_string = [] { return absl::StrCat("local_opensandbox ", bridge::kVersion, "\n"); };
+  absl::SetFlagsUsageConfig(std::move(usage));
   absl::ParseCommandLine(argc, argv);
   return bridge::local::Run();
 }

@@ -18,9 +18,11 @@
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
+#include "bridge/base/version.h"
 
 ABSL_FLAG(std::string, listen, "127.0.0.1:50051",
           "Where to serve gRPC: HOST:PORT, [IPv6]:PORT or unix:/PATH, several separated by commas. "
@@ -251,6 +253,7 @@ absl::StatusOr<Configuration> ReadConfiguration(int argc, char** argv) {
   usage.contains_help_flags = [](absl::string_view file) {
     return absl::EndsWith(file, "bridge/server/flags.cc");
   };
+  usage.version_string = [] { return absl::StrCat("sandbox_bridge ", kVersion, "\n"); };
   absl::SetFlagsUsageConfig(std::move(usage));
   RETURN_IF_ERROR(ApplyEnvironment());
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);

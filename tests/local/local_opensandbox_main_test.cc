@@ -21,6 +21,7 @@
 
 #include "absl/time/clock.h"
 #include "bridge/base/c_strings.h"
+#include "bridge/base/version.h"
 #include "bridge/local/http/client.h"
 #include "bridge/local/runtime/process.h"
 
@@ -149,6 +150,12 @@ class MainTest : public ::testing::Test {
 
   std::string dir_;
 };
+
+TEST(LocalOpensandboxMain, TellsItsVersion) {
+  Program program({"--version"});
+  EXPECT_EQ(program.ReadToEnd(), std::string("local_opensandbox ") + kVersion + "\n");
+  EXPECT_EQ(program.Kill(0), 0);
+}
 
 TEST_F(MainTest, TermEndsItAndItsSandboxes) {
   Program program(Args());

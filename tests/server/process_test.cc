@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "bridge/base/version.h"
 #include "bridge/server/server.h"
 #include "tests/server/bridge_process.h"
 #include "tests/server/http_get.h"
@@ -150,13 +151,22 @@ TEST(Process, AKeyFromTheEnvironmentIsNotSeenByOthers) {
   EXPECT_THAT(both.log(), Not(HasSubstr("canary")));
 }
 
-TEST(Process, HelpListsTheFlags) {
-  const std::string command = BridgeProcess::Path() + " --help";
-  std::FILE* pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string help;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) help += static_cast<char>(c);
+// What the program prints on stdout when it is asked for something else than to serve.
+std::string Printed(const std::string& flag) {
+  std::FILE* pipe = popen((BridgeProcess::Path() + " " + flag).c_str(), "r");
+  std::string text;
+  if (pipe == nullptr) return text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
   pclose(pipe);
+  return text;
+}
+
+TEST(Process, TellsItsVersion) {
+  EXPECT_EQ(Printed("--version"), std::string("sandbox_bridge ") + kVersion + "\n");
+}
+
+TEST(Process, HelpListsTheFlags) {
+  const std::string help = Printed("--help");
   for (const char* flag : {"--upstream", "--listen", "--health_listen", "--api_key_file"}) {
     EXPECT_THAT(help, HasSubstr(std::string(flag) + " (")) << help;
   }
