@@ -54,6 +54,13 @@ std::string_view ConnectError(std::string_view message) {
   return at == std::string_view::npos ? message : message.substr(at + kBeforeCause.size());
 }
 
+// What gRPC says where one side speaks TLS and the other does not; among other things.
+bool MayLackTls(std::string_view message) {
+  return message.find("Socket closed") != std::string_view::npos ||
+         message.find("reset by peer") != std::string_view::npos ||
+         message.find("handshake") != std::string_view::npos;
+}
+
 // What gRPC says, here or there, of a message that is larger than it may be. What the bridge sends
 // is far below any limit, so it is the request.
 bool IsTooLarge(std::string_view message) {
@@ -64,13 +71,17 @@ bool IsTooLarge(std::string_view message) {
 Failure WithoutReason(const grpc::Status& status, std::string_view where) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
-      return {.reason = "BRIDGE_UNREACHABLE",
-              .message = fmt::format("no answer from a bridge at {}: {}", where,
-                                     ConnectError(status.error_message())),
-              .advice =
-                  "Start one (`sandbox_bridge --upstream=local`), or name yours with --bridge "
-                  "or SANDBOX_BRIDGE_ADDRESS.",
-              .retryable = true};
+      return {
+          .reason = "BRIDGE_UNREACHABLE",
+          .message = fmt::format("no answer from a bridge at {}: {}", where,
+                                 ConnectError(status.error_message())),
+          .advice =
+              MayLackTls(status.error_message())
+                  ? "Something answered there and broke off: it has ended, or one side speaks TLS "
+                    "and the other does not (https:// before the address turns it on)."
+                  : "Start one (`sandbox_bridge --upstream=local`), or name yours with --bridge "
+                    "or SANDBOX_BRIDGE_ADDRESS.",
+          .retryable = true};
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return {.reason = "DEADLINE_EXCEEDED",
               .message = fmt::format("the bridge at {} did not answer in time", where),

@@ -55,6 +55,18 @@ TEST(Failure, AConnectErrorNamesTheAddressAndTheCause) {
   EXPECT_THAT(failure.advice, HasSubstr("SANDBOX_BRIDGE_ADDRESS"));
 }
 
+// It advised to start the bridge that was there.
+TEST(Failure, AConnectionThatIsBrokenOffMayLackTls) {
+  for (const char* message :
+       {"Socket closed", "recvmsg:Connection reset by peer",
+        "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake "
+        "failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong version number"}) {
+    const Failure failure = FailureOf({grpc::StatusCode::UNAVAILABLE, message}, "h:1");
+    EXPECT_EQ(failure.reason, "BRIDGE_UNREACHABLE");
+    EXPECT_THAT(failure.advice, HasSubstr("https://")) << message;
+  }
+}
+
 TEST(Failure, StatusesWithoutAReason) {
   EXPECT_EQ(FailureOf({grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"}, "h:1").reason,
             "DEADLINE_EXCEEDED");
