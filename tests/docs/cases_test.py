@@ -31,14 +31,17 @@ def rows() -> list[tuple[str, str, str]]:
     return ROW.findall((TESTS / "cases.md").read_text(encoding="utf-8"))
 
 
+def found(files: str, declared: str) -> set:
+    pattern = re.compile(declared, re.MULTILINE)
+    return {name for file in TESTS.glob(files) for name in pattern.findall(file.read_text(encoding="utf-8"))}
+
+
 def gtests() -> set[tuple[str, str]]:
-    declared = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
-    return {name for file in TESTS.glob("**/*.cc") for name in declared.findall(file.read_text(encoding="utf-8"))}
+    return found("**/*.cc", r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)")
 
 
 def pytests() -> set[str]:
-    declared = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
-    return {name for file in TESTS.glob("**/*.py") for name in declared.findall(file.read_text(encoding="utf-8"))}
+    return found("**/*.py", r"^ *(?:async )?def (test_\w+)")
 
 
 def unknown(column: str, of_gtest: set[tuple[str, str]], of_pytest: set[str]) -> list[str]:
@@ -47,15 +50,15 @@ def unknown(column: str, of_gtest: set[tuple[str, str]], of_pytest: set[str]) ->
     missing, suite = [], ""
     for name in QUOTED.findall(column):
         if FILE.fullmatch(name):
-            found = bool(list(TESTS.glob("**/" + name.rstrip("/")))) or (ROOT / name).exists()
+            exists = bool(list(TESTS.glob("**/" + name.rstrip("/")))) or (ROOT / name).exists()
         elif match := OF_GTEST.fullmatch(name):
             suite = match[1] or suite
-            found = suite in suites if match[2] == "*" else (suite, match[2]) in of_gtest
+            exists = suite in suites if match[2] == "*" else (suite, match[2]) in of_gtest
         elif match := OF_PYTEST.fullmatch(name):
-            found = match[1] in of_pytest
+            exists = match[1] in of_pytest
         else:
-            found = False
-        if not found:
+            exists = False
+        if not exists:
             missing.append(name)
     return missing
 
@@ -74,16 +77,18 @@ def test_every_case_names_a_test() -> None:
 
 def test_every_test_that_is_named_exists() -> None:
     of_gtest, of_pytest = gtests(), pytests()
-    missing = {case: names for case, _, column in rows() if (names := unknown(column, of_gtest, of_pytest))}
-    assert missing == {}
+    for case, _, column in rows():
+        assert unknown(column, of_gtest, of_pytest) == [], case
 
 
-@pytest.mark.parametrize("column", ["`NoSuch.Test`", "`.Test`", "`test_no_such`", "`no_such_test.cc`", "`no such`"])
+@pytest.mark.parametrize(
+    "column", ["`NoSuch.Test`", "`.Test`", "`test_no_such`", "`no_such_test.cc`", "`no such`"]
+)
 def test_a_test_that_is_not_there_is_noticed(column: str) -> None:
     assert unknown(column, gtests(), pytests()) == [column.strip("`")]
 
 
 def test_how_tests_are_named() -> None:
     of_gtest, of_pytest = {("Suite", "One"), ("Suite", "Two")}, {"test_it"}
-    column = "`Suite.One`, `.Two`, `Suite.*`; `test_it`, `test_it[502]` in `tests/docs/cases_test.py`, `cases_test.py`"
+    column = "`Suite.One`, `.Two`, `Suite.*`; `test_it`, `test_it[502]` in `tests/docs/cases_test.py`"
     assert unknown(column, of_gtest, of_pytest) == []
