@@ -178,6 +178,8 @@ absl::Status DaemonError(const HttpResponse& response, std::string_view what) {
   details.retry_after = RetryAfter(response.headers);
   details.metadata["upstream_status"] = std::to_string(response.status);
   if (!body.code.empty()) details.metadata["upstream_code"] = body.code.substr(0, 64);
+  const std::string request_id = RequestIdOf(response.headers);
+  if (!request_id.empty()) details.metadata["upstream_request_id"] = request_id;
   if (reason == ErrorReason::ERROR_REASON_UPSTREAM_UNAUTHENTICATED ||
       reason == ErrorReason::ERROR_REASON_UPSTREAM_PERMISSION_DENIED) {
     details.metadata["hop"] = "sandbox";

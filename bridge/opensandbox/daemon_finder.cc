@@ -5,10 +5,13 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "bridge/base/ascii.h"
 #include "bridge/base/error.h"
 #include "bridge/base/status_macros.h"
 #include "bridge/opensandbox/base_url.h"
 #include "bridge/opensandbox/error_body.h"
+#include "bridge/opensandbox/upstream_error.h"
 #include "fmt/format.h"
 
 namespace bridge {
@@ -21,6 +24,13 @@ std::string_view RefusingHop(const Endpoint& endpoint, const ErrorBody& body) {
   const bool servers_word = body.code == "MISSING_API_KEY" || body.code == "INVALID_API_KEY" ||
                             body.code == "MISSING_OR_INVALID_SECURE_ACCESS" || body.html;
   return endpoint.through_server && servers_word ? "server" : "sandbox";
+}
+
+// Some gateways have a code where others have words: {"error":"sandbox_not_found"}.
+std::string CodeOf(const ErrorBody& body) {
+  if (!body.code.empty() || !body.from_application) return body.code;
+  const auto is_code = [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == ':'; };
+  return std::all_of(body.words.begin(), body.words.end(), is_code) ? body.words : std::string();
 }
 
 absl::Status Unreachable(std::string_view sandbox_id, const Endpoint& endpoint,
@@ -53,7 +63,10 @@ absl::Status RefusalOrProblem(std::string_view sandbox_id, const Endpoint& endpo
       ParseErrorBody(response.headers.Get("content-type").value_or(""), response.body);
   std::map<std::string, std::string> metadata = {
       {"upstream_status", std::to_string(response.status)}};
-  if (!body.code.empty()) metadata["upstream_code"] = body.code;
+  if (std::string code = CodeOf(body); !code.empty()) metadata["upstream_code"] = std::move(code);
+  if (std::string request_id = RequestIdOf(response.headers); !request_id.empty()) {
+    metadata["upstream_request_id"] = std::move(request_id);
+  }
   if (response.status == 401 || response.status == 403) {
     const std::string_view hop = RefusingHop(endpoint, body);
     metadata["hop"] = std::string(hop);
@@ -93,7 +106,9 @@ bool MayAnswerLater(const absl::Status& failure) {
     case ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE: {
       const auto metadata = MetadataOf(failure);
       const auto code = metadata.find("upstream_code");
-      return code == metadata.end() || !code->second.ends_with("UNREACHABLE");
+      if (code == metadata.end()) return true;
+      const std::string word = AsciiLowered(code->second);
+      return !word.ends_with("unreachable") && !word.ends_with("sandbox_not_found");
     }
     case ErrorReason::ERROR_REASON_UPSTREAM_UNAVAILABLE:
     case ErrorReason::ERROR_REASON_UPSTREAM_TIMEOUT:

@@ -161,7 +161,7 @@ std::map<std::string, std::string> Metadata(const UpstreamPlace& place, ErrorRea
   std::map<std::string, std::string> metadata;
   metadata["upstream_status"] = std::to_string(response.status);
   if (!body.code.empty()) metadata["upstream_code"] = body.code;
-  const std::string request_id = OneLine(HeaderOr(response.headers, "x-request-id"), 100);
+  const std::string request_id = RequestIdOf(response.headers);
   if (!request_id.empty()) metadata["upstream_request_id"] = request_id;
   if (!place.sandbox_id.empty()) metadata["sandbox_id"] = OneLine(place.sandbox_id, 300);
   switch (reason) {
@@ -236,6 +236,10 @@ absl::Status TransportError(const UpstreamPlace& place, const absl::Status& fail
     status = WithMetadata(status, "sandbox_id", OneLine(place.sandbox_id, 300));
   }
   return status;
+}
+
+std::string RequestIdOf(const HttpHeaders& headers) {
+  return OneLine(HeaderOr(headers, "x-request-id"), 100);
 }
 
 std::optional<absl::Duration> RetryAfter(const HttpHeaders& headers) {

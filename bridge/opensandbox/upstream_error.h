@@ -87,6 +87,9 @@ absl::Status UnreadableAnswer(const UpstreamPlace& place, const HttpResponse& re
 // A failure of the transport on the way to the server, with the route in its message.
 absl::Status TransportError(const UpstreamPlace& place, const absl::Status& failure);
 
+// X-Request-ID of an answer, for metadata: one line of at most 100 bytes, or empty.
+std::string RequestIdOf(const HttpHeaders& headers);
+
 // Retry-After of an answer, measured on the server's own clock.
 std::optional<absl::Duration> RetryAfter(const HttpHeaders& headers);
 

@@ -24,6 +24,12 @@ request id. Of a 422 only places and rules are passed on, because its body repea
 Failures of the connection are `UPSTREAM_UNAVAILABLE` and `UPSTREAM_TIMEOUT`, with the phase in which
 they happened.
 
+A read that is answered 429, 502, 503 or 504 is asked again, three times at most, after the delay that
+`Retry-After` names; one of more than 10 s goes to the caller, as `RetryInfo`. Creates and commands are sent once.
+
+A sandbox's daemon has the same meaning for a status, and its failures the same metadata. Its words are
+not passed on: they may repeat the command, the environment or the content that it was sent.
+
 This page is generated: `bazel run //tests/docs:upstream_errors_md > docs/upstream-errors.md`.
 
 | Routes | Status | Code | Said by | Reason |

@@ -100,10 +100,23 @@ TEST_F(DaemonFinderTest, SaysWhatThePingAnswered) {
 }
 
 TEST_F(DaemonFinderTest, SomeAnswersAreFinal) {
-  fake_.Script("GET 10.0.0.7*", {.status = 502,
-                                 .body = R"({"code":"SANDBOX_BACKEND_UNREACHABLE","message":"m"})",
-                                 .times = -1});
-  EXPECT_FALSE(MayAnswerLater(Find().status()));
+  const struct {
+    const char* body;
+    const char* code;
+  } kCases[] = {
+      {R"({"code":"SANDBOX_BACKEND_UNREACHABLE","message":"m"})", "SANDBOX_BACKEND_UNREACHABLE"},
+      {R"({"code":"sandbox_not_found","message":"m"})", "sandbox_not_found"},
+      {R"({"error":"sandbox_not_found"})", "sandbox_not_found"},
+  };
+  for (const auto& c : kCases) {
+    fake_.Script("GET 10.0.0.7*", {.status = 502, .body = c.body, .times = 2});
+    const absl::Status status = Find().status();
+    EXPECT_THAT(status,
+                AllOf(HasReason("SANDBOX_UNREACHABLE"), HasDetail("upstream_code", c.code)));
+    EXPECT_FALSE(MayAnswerLater(status)) << c.body;
+  }
+  fake_.Script("GET 10.0.0.7*", {.status = 502, .body = R"({"error":"not yet"})", .times = 2});
+  EXPECT_TRUE(MayAnswerLater(Find().status()));
   EXPECT_FALSE(MayAnswerLater(Run([&] { return finder_.Find(Context(), "nope"); }).status()));
 }
 
