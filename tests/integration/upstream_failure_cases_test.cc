@@ -3,7 +3,9 @@
 // Cases of failing, lying and hostile upstreams, of endpoints, and of secrets.
 #include <atomic>
 #include <thread>
+#include <vector>
 
+#include "sandbox/bridge/v1/files.grpc.pb.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/integration/bridge_over_local.h"
 
@@ -280,7 +282,6 @@ TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
   Faults(R"(rule { half: LIFECYCLE method: "POST" route: "/v1/sandboxes" action {
             delay_seconds: 3 } })");
   std::vector<std::thread> slow;
-  slow.reserve(3);
   for (int i = 0; i < 3; ++i) {
     slow.emplace_back([&] {
       grpc::ClientContext context;
@@ -288,7 +289,7 @@ TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
       (void)sandboxes_->CreateSandbox(&context, CreateRequest(), &response);
     });
   }
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 10; ++i) {
     slow.emplace_back([&] {
       v1::RunRequest request;
       request.set_sandbox_id(id);
@@ -304,6 +305,13 @@ TEST_F(UpstreamFailureCases, SlowCallsDoNotHoldUpTheOthers) {
   v1::Sandbox sandbox;
   EXPECT_THAT(Get(id, &sandbox), IsOk());
   EXPECT_LE(took_, absl::Milliseconds(500));
+  auto files = v1::FileService::NewStub(channel_);
+  v1::ReadSmallFileRequest read;
+  read.set_sandbox_id(id);
+  read.set_path("/etc/passwd");
+  v1::ReadSmallFileResponse content;
+  EXPECT_THAT(Call(*files, &v1::FileService::Stub::ReadSmallFile, read, &content), IsOk());
+  EXPECT_LE(took_, absl::Seconds(2));
   v1::RunResponse run;
   EXPECT_THAT(Run(id, "true", &run), IsOk());
   EXPECT_LE(took_, absl::Seconds(2));
