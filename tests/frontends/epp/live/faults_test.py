@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Spawn, program
-from epp_host import Plugin
+from epp_host import EppError, Plugin
 from program import BRIDGE_LISTENS, OPENSANDBOX_LISTENS, Program
 
 Faulty = Callable[[str], Plugin]
@@ -89,4 +91,60 @@ def test_a_cancel_that_comes_after_the_exit(faulty: Faulty, status: int) -> None
     plugin.check()
     exits = [m for m in plugin.messages if m.get("method") == "exec.exit"]
     assert len(exits) == 6
+    plugin.call("sandbox.kill", {"sandbox_id": sandbox_id})
+
+
+def test_nothing_waits_for_a_slow_create(faulty: Faulty) -> None:
+    """A create that takes ten seconds and ten commands that take longer hold nobody up."""
+    plugin = faulty(
+        'rule { half: LIFECYCLE method: "POST" route: "/v1/sandboxes" first: 5 times: 1'
+        " action { delay_seconds: 10 } }"
+    )
+    sandbox_id, *others = [plugin.create()["sandbox_id"] for _ in range(4)]
+    box = {"sandbox_id": sandbox_id}
+    commands = [
+        plugin.start("exec.start", plugin.exec_params(sandbox_id, "sleep", ["60"])) for _ in range(10)
+    ]
+    for number in commands:
+        plugin.result(number)
+    create = plugin.start("sandbox.create", {"template": "base", "timeout": 300})
+    calls: dict[str, list[dict[str, Any]]] = {
+        "sandbox.list": [{"limit": 10}] * 3,
+        "sandbox.get": [box] * 3,
+        "files.read": [{**box, "path": "/etc/passwd"}] * 3,
+        "sandbox.kill": [{"sandbox_id": other} for other in others],
+    }
+    for method, each in calls.items():
+        took = []
+        for params in each:
+            begin = time.monotonic()
+            plugin.call(method, params)
+            took.append(time.monotonic() - begin)
+        # The best of three: the machine has other work.
+        assert min(took) < 0.5, (method, took)
+    assert all(m.get("id") != create for m in plugin.messages), "it was to be slow"
+    for number in commands:
+        plugin.cancel(number)
+    plugin.call("sandbox.kill", {"sandbox_id": plugin.result(create, 60)["sandbox_id"]})
+    plugin.call("sandbox.kill", box)
+
+
+def test_a_daemon_behind_502_for_ever_is_given_up(faulty: Faulty) -> None:
+    plugin = faulty("rule { half: EXECD first: 20 action { answer { status: 502 } } }")
+    sandbox_id = plugin.create()["sandbox_id"]
+    failed = 0
+    deadline = time.monotonic() + 60
+    while failed < 3:
+        assert time.monotonic() < deadline
+        begin = time.monotonic()
+        try:
+            plugin.read(sandbox_id, "/etc/passwd")
+        except EppError as error:
+            failed += 1
+            assert (error.code, error.sdk_code) == (-32000, "E5001"), error
+        assert time.monotonic() - begin < 15
+    begin = time.monotonic()
+    error = plugin.error("exec.run", plugin.exec_params(sandbox_id, "true"))
+    assert (error.code, error.sdk_code) == (-32000, "E5001"), error
+    assert time.monotonic() - begin < 15
     plugin.call("sandbox.kill", {"sandbox_id": sandbox_id})

@@ -213,14 +213,50 @@ def test_a_host_that_floods_is_answered(offline: Plugin) -> None:
 # --- what is on standard output and error
 
 
-def test_only_messages_are_on_stdout(spawn: Spawn) -> None:
-    """check() at the end of each plugin looks at every line; here with all gRPC can print."""
-    env = {"GRPC_VERBOSITY": "DEBUG", "GRPC_TRACE": "all"}
-    plugin = spawn({"bridge_address": "127.0.0.1:1"}, env=env)
-    for method in ("sandbox.list", "exec.start", "files.read", "pty.open"):
-        plugin.error(method, {"sandbox_id": "s", "cmd": "true", "path": "/x", "limit": 1})
+# All that gRPC can print.
+LOUD = {"GRPC_VERBOSITY": "DEBUG", "GRPC_TRACE": "all"}
+
+# All that a host may ask for, and something for every parameter of it.
+METHODS = """
+    sandbox.create sandbox.connect sandbox.get sandbox.list sandbox.pause sandbox.resume
+    sandbox.set_timeout sandbox.kill exec.start exec.run process.list process.signal process.kill
+    process.stdin files.read files.write files.list files.stat files.mkdir files.move files.remove
+    files.chmod files.search files.watch files.upload_url files.download_url pty.open pty.write
+    pty.resize pty.close ports.url no.such
+""".split()
+PARAMS: dict[str, Any] = {
+    "sandbox_id": "s", "template": "base", "timeout": 300, "limit": 1, "cmd": "true", "args": [],
+    "env": {}, "cwd": "", "user": "", "path": "/x", "source": "/x", "destination": "/y",
+    "pattern": "x", "mode": "0600", "content_b64": "eA==", "process_id": "p", "pid": 1,
+    "signal": "TERM", "pty_id": "p", "data_b64": "eA==", "cols": 80, "rows": 24, "port": 80,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("config", [NOWHERE, {"bridge_address": "127.0.0.1:1"}], ids=["own", "remote"])
+def test_only_messages_are_on_stdout(spawn: Spawn, config: dict[str, Any]) -> None:
+    """check() at the end of each plugin looks at every line."""
+    plugin = spawn(config, env=LOUD)
+    numbers = [plugin.start(method, PARAMS) for method in METHODS]
+    for number in numbers:
+        plugin.answer(number, 60)
     plugin.close()
     assert plugin.stderr  # it did print
+
+
+def test_only_messages_are_on_stdout_of_a_start_that_fails(spawn: Spawn) -> None:
+    plugin = spawn(env=LOUD)
+    assert plugin.error("initialize", {"config": {"ready_timeout": "abc"}}).code == -32006
+    plugin.process.terminate()
+    assert plugin.wait_end(5) == 0
+    plugin.check()
+    assert len(plugin.messages) == 1
+    result = subprocess.run(  # with too little memory to get anywhere
+        ["sh", "-c", 'ulimit -v 8000; exec "$0"', program("PROVIDER")],
+        input=b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n',
+        capture_output=True,
+        timeout=10,
+    )
+    assert result.returncode != 0 and result.stdout == b""
 
 
 def test_secrets_are_nowhere(spawn: Spawn) -> None:
