@@ -88,7 +88,7 @@ Task<absl::Status> HandleListDirectory(FileClient& files, Writer<v1::FileInfoBat
     }
   }
   if (alive) alive = co_await sender.Flush();
-  co_return alive ? absl::OkStatus() : call.Interrupted();
+  co_return alive ? absl::OkStatus() : About(request, call.Interrupted());
 }
 
 Task<absl::Status> HandleSearch(FileClient& files, Writer<v1::FileInfoBatch>& call,
@@ -123,7 +123,7 @@ Task<absl::Status> HandleSearch(FileClient& files, Writer<v1::FileInfoBatch>& ca
     }
   }
   if (alive) alive = co_await sender.Flush();
-  co_return alive ? absl::OkStatus() : call.Interrupted();
+  co_return alive ? absl::OkStatus() : About(request, call.Interrupted());
 }
 
 Task<absl::Status> HandleReadFile(FileClient& files, Writer<v1::ReadFileChunk>& call,
@@ -155,7 +155,7 @@ Task<absl::Status> HandleReadFile(FileClient& files, Writer<v1::ReadFileChunk>& 
     current = 1 - current;
   }
   if (alive) alive = co_await call.Written();
-  co_return alive ? absl::OkStatus() : call.Interrupted();
+  co_return alive ? absl::OkStatus() : About(request, call.Interrupted());
 }
 
 Task<absl::Status> HandleWriteFile(FileClient& files, Reader<v1::WriteFileChunk>& call,
@@ -194,7 +194,7 @@ Task<absl::Status> HandleWriteFile(FileClient& files, Reader<v1::WriteFileChunk>
     if (!sent.ok()) co_return About(header, sent);
   }
   // A client that vanished has not finished its file.
-  if (call.interruption() != Interruption::kNone) co_return call.Interrupted();
+  if (call.interruption() != Interruption::kNone) co_return About(header, call.Interrupted());
   call.set_waiting_for("the file to be put in its place");
   absl::StatusOr<FileWritten> written = co_await (*writer)->Finish();
   if (!written.ok()) co_return About(header, written.status());
@@ -229,7 +229,7 @@ Task<absl::Status> HandleWatchDirectory(FileClient& files, Writer<v1::WatchEvent
     for (FileChange& change : *changes) FileChangeToProto(std::move(change), batch.add_events());
     alive = co_await call.Write(batch);
   }
-  co_return call.Interrupted();
+  co_return About(request, call.Interrupted());
 }
 
 }  // namespace bridge

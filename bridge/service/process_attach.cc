@@ -158,7 +158,7 @@ Task<absl::Status> HandleAttachProcess(ProcessClient& processes, AttachCall& cal
     output_ended = true;
   };
   co_await RunBoth(up, down);
-  if (call.interruption() != Interruption::kNone) co_return call.Interrupted();
+  if (call.interruption() != Interruption::kNone) co_return About(attach, call.Interrupted());
   if (!input.ok() && ReasonOf(input) != ErrorReason::ERROR_REASON_CANCELLED) {
     co_return About(attach, input);
   }

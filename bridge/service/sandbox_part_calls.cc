@@ -140,7 +140,7 @@ Task<absl::Status> HandleWatchUsage(DaemonClient& daemons, Writer<v1::ResourceUs
     message.Clear();
     SampleToProto(*sample, &message);
     const bool alive = co_await call.Write(message);
-    if (!alive) co_return call.Interrupted();
+    if (!alive) co_return About(request, call.Interrupted());
   }
 }
 

@@ -23,6 +23,9 @@
 #include "bridge/local/local_opensandbox.h"
 #include "bridge/service/status.h"
 #include "sandbox/bridge/v1/exec.grpc.pb.h"
+#include "sandbox/bridge/v1/files.grpc.pb.h"
+#include "sandbox/bridge/v1/processes.grpc.pb.h"
+#include "sandbox/bridge/v1/sandboxes.grpc.pb.h"
 #include "tests/fakes/execd_process.h"
 #include "tests/server/bridge_process.h"
 #include "tests/server/http_get.h"
@@ -198,6 +201,65 @@ TEST_F(Drain, AfterTheGraceCommandsAreKilledAndTheirCallersTold) {
   }
   ExpectExit0(milliseconds(5000));
   EXPECT_TRUE(Eventually([&] { return ProcessesWith(marker).empty(); }));
+}
+
+// Commands did, what else was cut said that it drained and not whose it was.
+TEST_F(Drain, EveryStreamThatIsCutNamesItsSandbox) {
+  StartBridge({"--grace=100ms"});
+  auto processes = v1::ProcessService::NewStub(channel_);
+  v1::StartProcessRequest start;
+  start.set_sandbox_id(sandbox_);
+  start.mutable_spec()->set_shell("exec sleep 600");
+  v1::StartProcessResponse process;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(processes->StartProcess(&context, start, &process).ok());
+  }
+  grpc::ClientContext attach_context, watch_context, usage_context, write_context;
+  auto attached = processes->AttachProcess(&attach_context);
+  v1::AttachProcessRequest attach;
+  attach.mutable_attach()->set_sandbox_id(sandbox_);
+  attach.mutable_attach()->set_process_id(process.process_id());
+  v1::ProcessEvent event;
+  ASSERT_TRUE(attached->Write(attach) && attached->Read(&event));
+
+  auto files = v1::FileService::NewStub(channel_);
+  v1::WatchDirectoryRequest watch;
+  watch.set_sandbox_id(sandbox_);
+  watch.set_path("/tmp");
+  watch.mutable_keepalive_interval()->set_seconds(1);
+  auto watched = files->WatchDirectory(&watch_context, watch);
+  v1::WatchEventBatch changes;
+  ASSERT_TRUE(watched->Read(&changes));
+
+  v1::WriteFileResponse ignored;
+  auto written = files->WriteFile(&write_context, &ignored);
+  v1::WriteFileChunk chunk;
+  chunk.mutable_header()->set_sandbox_id(sandbox_);
+  chunk.mutable_header()->mutable_options()->set_path("/tmp/never-" + std::to_string(getpid()));
+  ASSERT_TRUE(written->Write(chunk));
+
+  auto sandboxes = v1::SandboxService::NewStub(channel_);
+  v1::WatchResourceUsageRequest usage;
+  usage.set_sandbox_id(sandbox_);
+  auto measured = sandboxes->WatchResourceUsage(&usage_context, usage);
+  v1::ResourceUsage sample;
+  ASSERT_TRUE(measured->Read(&sample));
+
+  process_->Signal(SIGTERM);
+  while (attached->Read(&event)) {
+  }
+  while (watched->Read(&changes)) {
+  }
+  while (measured->Read(&sample)) {
+  }
+  for (const grpc::Status& ended :
+       {attached->Finish(), watched->Finish(), measured->Finish(), written->Finish()}) {
+    const absl::Status status = FromGrpcStatus(ended);
+    EXPECT_EQ(ReasonOf(status), R::ERROR_REASON_DRAINING) << status;
+    EXPECT_EQ(MetadataOf(status)["sandbox_id"], sandbox_) << status;
+  }
+  ExpectExit0(milliseconds(5000));
 }
 
 // DEP-01: clients that look at health before each call never see a refused connection.
