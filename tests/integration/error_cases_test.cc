@@ -4,6 +4,7 @@
 // refusals, on bridges that know the sandbox and on such that do not.
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -241,6 +242,41 @@ TEST_F(ErrorCases, ADaemonsRefusalHasItsCodeAndRequestId) {
                                  HasDetail("upstream_code", "RUNTIME_ERROR"),
                                  HasDetail("upstream_request_id", "req-4711")));
       EXPECT_THAT(failure, Not(HasMessage("m-7")));
+    }
+    Faults("");
+  }
+}
+
+// The delay was lost, and a command was sent again, or the odd body was a crash.
+TEST_F(ErrorCases, ABusyDaemonIsAskedOnceAndItsDelayPassedOn) {
+  const std::string id = MustCreate();
+  const struct {
+    int status;
+    const char* delay;
+    std::optional<absl::Duration> passed_on;
+  } kCases[] = {
+      {429, "2", absl::Seconds(2)},
+      {503, "2", absl::Seconds(2)},
+      {429, "Sun, 29 Nov 2026 16:46:40 GMT", absl::Seconds(5)},
+      {503, "garbage", std::nullopt},
+  };
+  for (const std::string& stock : {std::string(), std::string(kStockDaemon)}) {
+    Connect(local_->url());
+    Faults(stock);
+    ASSERT_THAT(RunOne(id), IsOk());
+    for (const auto& c : kCases) {
+      for (const char* body : {"{}", "", R"({"errors":[]})"}) {
+        Faults(stock + "rule { half: EXECD action { answer { status: " + std::to_string(c.status) +
+               R"( header { name: "Date" value: "Sun, 29 Nov 2026 16:46:35 GMT" })" +
+               R"( header { name: "Retry-After" value: ")" + c.delay + "\" } body: '" + body +
+               "' } } }");
+        local_->recorder().Clear();
+        const absl::Status status = RunOne(id);
+        EXPECT_THAT(status, HasReason(c.status == 429 ? "QUOTA_EXCEEDED" : "SANDBOX_UNREACHABLE"));
+        EXPECT_EQ(RetryAfterOf(status), c.passed_on) << c.delay;
+        EXPECT_EQ(Count("POST", "/v1/exec") + Count("POST", "/command"), 1u) << c.delay;
+        EXPECT_LE(took_, absl::Seconds(2)) << c.delay;
+      }
     }
     Faults("");
   }

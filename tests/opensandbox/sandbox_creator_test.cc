@@ -168,6 +168,24 @@ TEST_F(SandboxCreatorTest, WhatNeverTurnsUpIsReportedAsUnknown) {
   EXPECT_EQ(Deletes(), 0);
 }
 
+// 'Invalid character <' instead of a cause.
+TEST_F(SandboxCreatorTest, AGatewaysPageIsNamed) {
+  for (const int status : {502, 503, 504}) {
+    const std::string number = std::to_string(status);
+    fake_.Script("POST /v1/sandboxes",
+                 {.status = status,
+                  .body = "<html><title>" + number + " Bad Gateway</title><body>" +
+                          std::string(2000, 'x') + "</body></html>",
+                  .headers = {{"Content-Type", "text/html"}}});
+    const Result created = Create();
+    EXPECT_THAT(created, AllOf(HasReason("UPSTREAM_UNAVAILABLE"), HasDetail("host", "srv:8080"),
+                               HasDetail("upstream_status", number),
+                               HasMessage("web page: " + number + " Bad Gateway")));
+    EXPECT_LE(created.status().message().size(), 500u);
+  }
+  EXPECT_EQ(Posts(), 3);
+}
+
 TEST_F(SandboxCreatorTest, WhatTurnsUpAfterTheCallIsDeleted) {
   fake_.Script("POST /v1/sandboxes", {.lost = true});
   fake_.on_create = [](FakeSandbox& sandbox) { sandbox.listed = false; };

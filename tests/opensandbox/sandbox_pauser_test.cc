@@ -164,6 +164,19 @@ TEST_F(SandboxPauserTest, ADaemonThatStaysSilent) {
   EXPECT_EQ(Elapsed(), absl::Seconds(60));
 }
 
+// A wrong key looked like a slow sandbox.
+TEST_F(SandboxPauserTest, ADaemonThatRefusesIsNotWaitedFor) {
+  for (const int status : {401, 403}) {
+    ASSERT_THAT(Pause(), IsOk());
+    fake_.Script("GET 10.0.0.7*", {.status = status});
+    const absl::Duration start = Elapsed();
+    EXPECT_THAT(Resume(), AllOf(HasReason(status == 401 ? "UPSTREAM_UNAUTHENTICATED"
+                                                        : "UPSTREAM_PERMISSION_DENIED"),
+                                HasDetail("hop", "sandbox")));
+    EXPECT_LE(Elapsed() - start, absl::Seconds(2));
+  }
+}
+
 TEST_F(SandboxPauserTest, AFailedResumeReachesTheCallerAndMayBeRepeated) {
   ASSERT_THAT(Pause(), IsOk());
   fake_.Script("POST *", {.status = 500, .body = R"({"code":"X","message":"once"})"});
