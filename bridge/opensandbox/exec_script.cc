@@ -100,7 +100,9 @@ std::string RedirectScript(const ExecSpec& spec, const ExecFolder& folder, ExecP
   const std::string failed = ShellQuote(folder.failed());
   std::string script =
       (prepared.folder ? "[ -d " + in + " ]" : "mkdir -m 700 " + in + " 2>/dev/null") +
-      " || exit 125\nexec >" + ShellQuote(folder.out()) + " 2>" + ShellQuote(folder.err()) +
+      // To append: a program that opens /dev/stderr by its name, or has the same file from
+      // elsewhere, and one that does not, would overwrite each other.
+      " || exit 125\nexec >>" + ShellQuote(folder.out()) + " 2>>" + ShellQuote(folder.err()) +
       " || exit 125\necho $$ >" + ShellQuote(folder.pid()) + "\n";
   if (prepared.stdin) {
     const std::string input = ShellQuote(folder.uploaded_stdin());

@@ -44,12 +44,17 @@ std::string Checks(const ProcessSpec& spec) {
          program + " ] && [ ! -d " + program + " ] || { echo 126 >\"$__d/f\"; exit 126; }\n";
 }
 
-// Changing users needs a tool of the image; there is no other way on a terminal.
+// Changing users needs a tool of the image; there is no other way on a terminal. Its pipes or its
+// terminal become the user's, who could not open /dev/stdout by its name else.
 std::string ChangeUser(const StockUser& user) {
   if (!user.uid) return "";
   const std::string uid = std::to_string(*user.uid);
   const std::string gid = user.gid ? std::to_string(*user.gid) : "";
-  std::string script = "  if command -v setpriv >/dev/null 2>&1; then __U='setpriv --reuid=" + uid;
+  std::string script =
+      "  for __f in 0 1 2; do if [ -p /proc/$BASHPID/fd/$__f ] || [ -t $__f ]; then\n"
+      "    chown " +
+      uid + " /proc/$BASHPID/fd/$__f 2>/dev/null; fi; done\n";
+  script += "  if command -v setpriv >/dev/null 2>&1; then __U='setpriv --reuid=" + uid;
   script += gid.empty() ? " --regid='$(id -g " + uid + ")' --init-groups'"
                         : " --regid=" + gid + " --clear-groups'";
   script += "\n  elif command -v chroot >/dev/null 2>&1; then __U='chroot --userspec=" + uid + ":" +

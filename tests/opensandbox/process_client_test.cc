@@ -48,6 +48,19 @@ TEST_P(Processes, PipesKeepStreamsApartAndBytesExact) {
   EXPECT_TRUE(seen.attached.streams_apart);
 }
 
+// "Permission denied": the pipes and the terminal were the daemon's.
+TEST_P(Processes, AUsersProcessMayOpenItsOutputsByTheirNames) {
+  if (geteuid() != 0) GTEST_SKIP() << "changing users needs root";
+  ProcessSpec spec{.shell = "id -u; echo a >/dev/stdout; echo b >/dev/stderr",
+                   .user = {.name = "nobody"}};
+  const Seen pipes = Attach(Start(spec, true), {.offset = 0});
+  ASSERT_TRUE(pipes.status.ok()) << pipes.status;
+  EXPECT_EQ(pipes.out, "65534\na\n") << pipes.err;
+  EXPECT_EQ(pipes.err, "b\n");
+  spec.terminal = TerminalSize{};
+  EXPECT_EQ(Attach(Start(spec), {.offset = 0}).merged, "65534\r\na\r\nb\r\n");
+}
+
 TEST_P(Processes, EndedProcessTellsItsEndAgainAndIsNotRunAgain) {
   const std::string id = Start({.argv = {"sh", "-c", "echo run; exit 3"}});
   for (int i = 0; i < 3; ++i) {

@@ -60,6 +60,10 @@ std::variant<std::shared_ptr<Exec>, Failure> Exec::Start(Processes& processes, T
     for (int fd : {in[0], in[1], out[0], out[1], err[0], err[1]}) CloseFd(fd);
     return FromErrno("pipe", "", error);
   }
+  // Else it could not open /dev/stdout by its name.
+  for (const int fd : {in[0], out[1], err[1]}) {
+    if (fd >= 0 && spawn.identity) (void)!fchown(fd, spawn.identity->uid, -1);
+  }
   exec->stdin_fd_ = in[1];
   exec->stdout_fd_ = out[0];
   exec->stderr_fd_ = err[0];
