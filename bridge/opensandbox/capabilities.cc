@@ -123,8 +123,12 @@ std::vector<Capability> CapabilitiesOf(const DaemonCapabilities& daemon) {
   const bool files = !daemon.scratch.empty();
   add("exec.shell", Level::kFull, "");
   add("exec.argv", Level::kFull, "");
-  if (own || files) {
+  if (own) {
     add("exec.bytes", Level::kFull, "");
+  } else if (files) {
+    add("exec.bytes", Level::kDegraded,
+        "a program that opens its own output anew (>/dev/stderr, not >>) cuts what was printed "
+        "before");
   } else {
     add("exec.bytes", Level::kNone, "nothing in the sandbox is writable: output comes as lines");
   }

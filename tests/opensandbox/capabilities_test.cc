@@ -65,11 +65,12 @@ TEST_P(Capabilities, SayWhatHappensToACommand) {
   ran = bench.Run({.argv = {"printf", "%s", "a b$c"}});
   Expect("exec.argv", ran.status, ran.out == "a b$c");
   ran = bench.Run({.shell = "printf 'a\\r\\n\\n\\377b'; printf 'e\\0' >&2"});
-  Expect("exec.bytes", ran.status,
-         ran.out ==
-                 "a\r\n\n\xff"
-                 "b" &&
-             ran.err == std::string("e\0", 2));
+  EXPECT_EQ(ran.out,
+            "a\r\n\n\xff"
+            "b");
+  EXPECT_EQ(ran.err, std::string("e\0", 2));
+  const ExecResult anew = bench.Run({.shell = "echo a >&2; echo b >/dev/stderr"});
+  Expect("exec.bytes", ran.status, anew.err == "a\nb\n");
   ran = bench.Run({.argv = {"cat"}, .stdin_bytes = "in\xff"});
   Expect("exec.stdin", ran.status, ran.out == "in\xff");
   ran = bench.Run({.argv = {"sleep", "100"}, .timeout = absl::Milliseconds(200)});
