@@ -245,6 +245,26 @@ async def test_bytes_that_are_no_text_are_kept_apart(handle: SandboxBridgeHandle
     assert (ran.exit_code, ran.stdout) == (3, "\ufffd\ufffd ok \ufffd\n")
 
 
+async def test_characters_cut_between_two_parts_are_whole(
+    handle: SandboxBridgeHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, *end = _exited(exit_code=0)
+    parts = []
+    for stream in (v1.OUTPUT_STREAM_STDOUT, v1.OUTPUT_STREAM_STDERR):
+        for offset, byte in enumerate("naive \U0001f600 \u65e5".encode()):
+            output = v1.ExecEvent.Output(stream=stream, data=bytes([byte]), offset=offset)
+            parts.append(v1.ExecEvent(output_batch=v1.ExecEvent.OutputBatch(outputs=[output])))
+    _script(monkeypatch, started, *parts, *end)
+    ran = await handle.commands.run("x")
+    assert (ran.stdout, ran.stderr) == ("naive \U0001f600 \u65e5",) * 2
+
+
+async def test_last_lines_blank_lines_and_zero_bytes_are_kept(handle: SandboxBridgeHandle) -> None:
+    for text in ("abc", "a\nb", "", "a\n\nb\n\n\nc\n", "\n\n", "a\0b\0"):
+        written = text.replace("\n", "\\n").replace("\0", "\\0")
+        assert (await handle.commands.run(f"printf '{written}'")).stdout == text
+
+
 async def test_a_shell_gets_a_terminal_and_a_program_pipes(
     bridge: FakeBridge, handle: SandboxBridgeHandle
 ) -> None:

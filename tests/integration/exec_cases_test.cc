@@ -3,13 +3,16 @@
 // Cases from the field about commands: what they print, how they end, what they leave running. Each
 // on our own daemon and on a stock one, with the whole bridge in front.
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "tests/integration/bridge_over_local.h"
 
 namespace bridge {
@@ -103,6 +106,39 @@ TEST_P(ExecCases, ACodeIsDataAndBothStreamsAreKept) {
   }
 }
 
+// A crash, or a kill for want of memory, looked like success.
+TEST_P(ExecCases, DeathBySignalIsNeitherACodeNorSuccess) {
+  for (const int signal : {SIGKILL, SIGSEGV, SIGTERM}) {
+    const v1::RunResponse run = MustRun("echo o; kill -" + std::to_string(signal) + " $$");
+    EXPECT_EQ(run.outcome().kind_case(), v1::Outcome::kSignal) << signal;
+    EXPECT_EQ(run.outcome().signal().number(), signal);
+    EXPECT_EQ(run.stdout(), "o\n");
+  }
+}
+
+// Binary on stdout was cut at a NUL, or came back as text.
+TEST_P(ExecCases, RandomBytesArriveAsTheyAre) {
+  MustRun("head -c 300000 /dev/urandom >/tmp/b");
+  std::string expected;
+  ASSERT_TRUE(absl::Base64Unescape(Output("base64 -w0 /tmp/b"), &expected));
+  ASSERT_EQ(expected.size(), 300'000u);
+  EXPECT_TRUE(Output("cat /tmp/b") == expected);
+  EXPECT_TRUE(MustRun("cat /tmp/b >&2").stderr() == expected);
+}
+
+// Several lines in one argument were refused or mangled.
+TEST_P(ExecCases, AProgramOfSeveralLinesIsOneArgument) {
+  v1::RunRequest request;
+  request.set_sandbox_id(id_);
+  for (const char* arg : {"python3", "-c", "def f():\n  print('\"$HOME\" *')\nf()"}) {
+    request.mutable_spec()->mutable_argv()->add_args(arg);
+  }
+  v1::RunResponse response;
+  ASSERT_THAT(Call(*execs_, &Execs::Run, request, &response), IsOk());
+  EXPECT_EQ(response.stdout(), "\"$HOME\" *\n");
+  EXPECT_EQ(response.outcome().exit_code(), 0);
+}
+
 // Warnings made a good build 'fail'.
 TEST_P(ExecCases, TextOnStderrIsNoFailure) {
   const v1::RunResponse run = MustRun("echo warn >&2");
@@ -142,6 +178,14 @@ TEST_P(ExecCases, ALimitOfOutputIsOneCallsOwn) {
 }
 
 // 'cat' without input hung for ever.
+TEST_P(ExecCases, ACommandThatReadsFindsTheEndOfItsInput) {
+  for (const auto& [line, out] :
+       {std::pair("cat", ""), {"read x; echo done", "done\n"}, {"wc -c", "0\n"}}) {
+    EXPECT_EQ(Output(line), out);
+    EXPECT_LE(took_, kSoon) << line;
+  }
+}
+
 TEST_P(ExecCases, ADetachedCommandThatReadsFindsTheEndOfItsInput) {
   const v1::RunResponse run = Follow(Detach("cat; read x; wc -c"));
   EXPECT_EQ(run.stdout(), "0\n");
@@ -262,18 +306,22 @@ TEST_P(ExecCases, ADirectoryThatIsNotThereIsNoExitCode) {
 // A command died after 60 ms, or a fraction was refused: seconds and milliseconds.
 TEST_P(ExecCases, ATimeoutTravelsInWholeMilliseconds) {
   struct Case {
-    int64_t seconds;
-    int32_t nanos;
-    int64_t milliseconds;
+    int64_t seconds = 0;
+    int32_t nanos = 0;
+    int64_t milliseconds = 0;
   };
   int n = 0;
-  for (const Case& c : {Case{60, 0, 60'000}, Case{2, 500'000'000, 2500}, Case{5, 0, 5000}}) {
+  // None is none, the longest is a year, and 50 ms may be over before the command is.
+  for (const Case& c : {Case{60, 0, 60'000}, Case{2, 500'000'000, 2500}, Case{5, 0, 5000},
+                        Case{0, 50'000'000, 50}, Case{31'536'000, 0, 31'536'000'000}, Case{}}) {
     const std::string marker = "true marker" + std::to_string(++n);
     v1::RunRequest request;
     request.set_sandbox_id(id_);
     request.mutable_spec()->set_shell(marker);
-    request.mutable_spec()->mutable_timeout()->set_seconds(c.seconds);
-    request.mutable_spec()->mutable_timeout()->set_nanos(c.nanos);
+    if (c.milliseconds != 0) {
+      request.mutable_spec()->mutable_timeout()->set_seconds(c.seconds);
+      request.mutable_spec()->mutable_timeout()->set_nanos(c.nanos);
+    }
     v1::RunResponse response;
     ASSERT_THAT(Call(*execs_, &Execs::Run, request, &response), IsOk());
     json sent;
@@ -282,9 +330,15 @@ TEST_P(ExecCases, ATimeoutTravelsInWholeMilliseconds) {
         sent = json::parse(received.body);
       }
     }
+    ASSERT_TRUE(sent.is_object()) << marker;
     const json timeout = sent.contains("timeout") ? sent["timeout"] : sent["timeout_ms"];
+    if (c.milliseconds == 0) {
+      EXPECT_TRUE(timeout.is_null()) << sent;
+      continue;
+    }
     EXPECT_TRUE(timeout.is_number_integer()) << sent;
     EXPECT_EQ(timeout, c.milliseconds);
+    if (c.seconds > 0) EXPECT_EQ(response.outcome().kind_case(), v1::Outcome::kExitCode) << sent;
   }
 }
 

@@ -101,6 +101,8 @@ TEST(ExecSpecFromProto, BadInputNamesItsField) {
       {"spec.timeout", [](auto& s) { s.mutable_timeout(); }},
       {"spec.timeout", [](auto& s) { s.mutable_timeout()->set_seconds(-1); }},
       {"spec.timeout", [](auto& s) { s.mutable_timeout()->set_seconds(INT64_MAX); }},
+      {"spec.timeout", [](auto& s) { s.mutable_timeout()->set_seconds(365 * 86'400 + 1); }},
+      {"spec.timeout", [](auto& s) { s.mutable_timeout()->set_seconds(10'000'000'000); }},
       {"spec.timeout", [](auto& s) { s.mutable_timeout()->set_nanos(2'000'000'000); }},
       {"spec.stdin", [](auto& s) { s.set_stdin(std::string((8 << 20) + 1, 'x')); }},
       {"spec.on_disconnect",

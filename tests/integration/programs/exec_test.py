@@ -145,6 +145,16 @@ def test_a_stdin_that_never_closes_does_not_hold_up_a_command(sbx: Sbx, sandbox:
         os.close(writer)
 
 
+def test_a_timeout_holds_beside_a_stdin_that_never_closes(sbx: Sbx, sandbox: str) -> None:
+    reader, writer = os.pipe()
+    try:
+        ran = sbx.run("exec", "-t", "1s", sandbox, "-c", "echo out; sleep 600", stdin=reader)
+        assert (ran.returncode, ran.stdout) == (124, b"out\n")
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def closed(sbx: Sbx, closing: str, *args: str) -> subprocess.CompletedProcess[bytes]:
     """sbx without some of the standard streams: `<&-`, `>&-`, `2>&-`."""
     return subprocess.run(
