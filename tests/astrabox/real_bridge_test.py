@@ -278,6 +278,23 @@ async def test_output_that_python_can_follow(real: RealBridge, live: Any, specs:
     assert messages < 2_000
 
 
+async def test_how_commands_end(live: SandboxBridgeProvider, specs: Specs) -> None:
+    """What the contract's own clauses leave open."""
+    run = (await live.create_sandbox(specs())).commands.run
+    for line, code in (
+        ("kill -KILL $$", 137),
+        ("kill -SEGV $$", 139),
+        ("kill -TERM $$", 143),
+        ("exit 300", 44),
+        ("(setsid sleep 63 &)", 0),
+        ("nohup sleep 63 >/dev/null 2>&1 &", 0),
+    ):
+        ran = await run(f"echo o; {line}", timeout=20)
+        assert (ran.exit_code, ran.stdout, ran.stderr) == (code, "o\n", ""), line
+    for line, out in (("read x; echo done", "done\n"), ("wc -c", "0\n")):
+        assert (await run(line, timeout=20)).stdout == out
+
+
 async def test_a_token_is_demanded_and_given(
     opensandbox: Any, make_provider: Providers, tmp_path: Any
 ) -> None:

@@ -82,6 +82,30 @@ TEST(RemoteCommand, SameUnderEverySplitOfTheBytes) {
   }
 }
 
+TEST(RemoteCommand, SameWhenEveryByteComesAlone) {
+  const std::string text = "na\xc3\xafve \xf0\x9f\x98\x80 \xe6\x97\xa5";
+  const std::string events =
+      std::string(kInit) + "{\"type\":\"stdout\",\"text\":\"" + text + "\"}\n\n" + kComplete;
+  ScriptedDaemon daemon([&](RawConnection& peer) {
+    std::string body;
+    for (const char byte : events) body += Chunk(std::string(1, byte));
+    peer.Write(kHead);
+    for (const char byte : body + "0\r\n\r\n") peer.Write(std::string(1, byte));
+  });
+  const ExecResult result = RunLines(daemon);
+  EXPECT_EQ(result.out, text + "\n");
+  EXPECT_EQ(result.outcome, Outcome(ExitCode{0}));
+}
+
+// What a daemon says of a\n\nb\n\n\nc\n: an empty line is an event of its own.
+TEST(RemoteCommand, EmptyLinesStay) {
+  std::string events;
+  for (const char* text : {"a", "\\n", "b", "\\n", "\\n", "c"}) {
+    events += std::string("{\"type\":\"stdout\",\"text\":\"") + text + "\"}\n\n";
+  }
+  EXPECT_EQ(RunStream(events + kComplete).out, "a\n\nb\n\n\nc\n");
+}
+
 TEST(RemoteCommand, EndOfStreamIsNoExit) {
   const ExecResult result = RunStream("{\"type\":\"stdout\",\"text\":\"part\"}\n\n");
   EXPECT_EQ(result.out, "part\n");
