@@ -38,6 +38,10 @@ bool Transfer::done() const { return impl_->done(); }
 
 absl::Status Transfer::result() const { return impl_->result(); }
 
+HttpResponse AnswerOf(HttpHead head) {
+  return {.status = head.status, .headers = std::move(head.headers), .host = std::move(head.host)};
+}
+
 Task<absl::StatusOr<HttpResponse>> Fetch(HttpClient& client, HttpRequest request,
                                          size_t max_body_bytes) {
   Transfer transfer(client, std::move(request));
@@ -45,7 +49,9 @@ Task<absl::StatusOr<HttpResponse>> Fetch(HttpClient& client, HttpRequest request
   if (!body.ok()) co_return std::move(body).status();
   absl::StatusOr<HttpHead> head = co_await transfer.Head();
   if (!head.ok()) co_return std::move(head).status();
-  co_return HttpResponse{head->status, std::move(head->headers), *std::move(body)};
+  HttpResponse response = AnswerOf(*std::move(head));
+  response.body = *std::move(body);
+  co_return response;
 }
 
 }  // namespace bridge

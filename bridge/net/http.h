@@ -73,13 +73,18 @@ struct HttpRequest {
 struct HttpHead {
   int status = 0;
   HttpHeaders headers = {};
+  std::string host = {};  // "h:8080", who was asked, for messages; only of a status from 400 on
 };
 
 struct HttpResponse {
   int status = 0;
   HttpHeaders headers = {};
   std::string body = {};
+  std::string host = {};  // as HttpHead has it
 };
+
+// The head as an answer, whose body is not read yet.
+HttpResponse AnswerOf(HttpHead head);
 
 struct HttpClientOptions {
   // Certificates to trust instead of the system's: a PEM file, or PEM text. Both empty: system's.

@@ -177,6 +177,7 @@ bool Transfer::Impl::TakeHeaderLine(std::string_view line) {
       peer_fault_ = "announced two different lengths";
       return false;
     }
+    if (head_.status >= 400) head_.host = HostAndPort(request_.url);
     head_complete_ = true;
     engine_.MarkDirty(this);
   } else if (line.substr(0, 5) == "HTTP/") {

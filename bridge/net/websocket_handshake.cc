@@ -210,7 +210,8 @@ Task<void> Handshake(EventLoop& loop, Connection& connection, std::string url, H
   if (result->status.ok()) {
     result->early = std::move(buffer);
   } else if (head->status != 101) {
-    result->refusal = HttpResponse{.status = head->status, .headers = head->headers};
+    result->refusal =
+        HttpResponse{.status = head->status, .headers = head->headers, .host = HostAndPort(url)};
     co_await ReadRefusal(connection, watch, std::move(buffer), max_refusal_bytes,
                          &*result->refusal);
   }

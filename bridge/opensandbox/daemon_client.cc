@@ -184,18 +184,24 @@ absl::Status DaemonError(const HttpResponse& response, std::string_view what) {
       reason == ErrorReason::ERROR_REASON_UPSTREAM_PERMISSION_DENIED) {
     details.metadata["hop"] = "sandbox";
   }
+  // Who says this: something on the way, not the daemon.
+  const bool between = body.html || reason == ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE;
+  const std::string place = between && !response.host.empty() ? " at " + response.host : "";
+  if (reason == ErrorReason::ERROR_REASON_SANDBOX_UNREACHABLE && !response.host.empty()) {
+    details.metadata["endpoint"] = response.host;
+  }
   const std::string status = std::to_string(response.status);
   if (body.html) {
-    return MakeError(
-        reason,
-        "asked to " + std::string(what) +
-            ", something between the bridge and the sandbox's daemon answered status " + status +
-            " with a web page" + (body.login_page ? " that asks to sign in" : ""),
-        std::move(details));
+    return MakeError(reason,
+                     "asked to " + std::string(what) + ", something between the bridge and the " +
+                         "sandbox's daemon" + place + " answered status " + status +
+                         " with a web page" + (body.login_page ? " that asks to sign in" : ""),
+                     std::move(details));
   }
-  return MakeError(
-      reason, "the sandbox's daemon refused to " + std::string(what) + " (status " + status + ")",
-      std::move(details));
+  return MakeError(reason,
+                   "the sandbox's daemon" + place + " refused to " + std::string(what) +
+                       " (status " + status + ")",
+                   std::move(details));
 }
 
 absl::Status UnexpectedContentType(std::string_view what) {

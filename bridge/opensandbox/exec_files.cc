@@ -365,7 +365,7 @@ absl::Status FileExec::TakeHead(Output& output, const HttpHead& head) {
     return MakeError(ErrorReason::ERROR_REASON_UPSTREAM_PROTOCOL,
                      "the sandbox's daemon ignored a byte range");
   }
-  return DaemonError({head.status, head.headers, {}}, "hand out an exec's output");
+  return DaemonError(AnswerOf(head), "hand out an exec's output");
 }
 
 // A failed look is no loss yet: the files stay. Only a daemon that stays away has lost the command.

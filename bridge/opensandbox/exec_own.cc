@@ -141,7 +141,7 @@ Task<absl::Status> OwnExec::Open() {
     const bool frames = head.headers.Get("Content-Type").value_or("").starts_with(kFramesType);
     co_return frames ? absl::OkStatus() : UnexpectedContentType("a command");
   }
-  HttpResponse response{head.status, std::move(head.headers), {}};
+  HttpResponse response = AnswerOf(std::move(head));
   absl::StatusOr<std::string> body = co_await transfer_->ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
   CO_RETURN_IF_ERROR(

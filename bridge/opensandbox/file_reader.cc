@@ -140,7 +140,7 @@ Task<absl::Status> FileReader::Explained(absl::Status failure) {
 }
 
 Task<HttpResponse> FileReader::ErrorAnswer(HttpHead head) {
-  HttpResponse response{head.status, std::move(head.headers), {}};
+  HttpResponse response = AnswerOf(std::move(head));
   absl::StatusOr<std::string> body = co_await transfer_->ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
   co_return response;

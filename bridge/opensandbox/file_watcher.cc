@@ -115,7 +115,7 @@ Task<absl::Status> FileWatcher::Begin() {
     co_return co_await sandbox_.client.Explained(sandbox_.context, sandbox_.daemon, head.status());
   }
   if (head->status == 200) co_return absl::OkStatus();
-  HttpResponse response{head->status, std::move(head->headers), {}};
+  HttpResponse response = AnswerOf(*std::move(head));
   absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
   if (body.ok()) response.body = *std::move(body);
   co_return OwnFileError(response, "watch a directory");

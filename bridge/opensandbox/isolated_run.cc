@@ -78,7 +78,7 @@ class RunExchange {
       head_seen_ = head.ok();
       if (!head.ok()) co_return Break(head.status());
       if (head->status != 200) {
-        HttpResponse response{head->status, std::move(head->headers), {}};
+        HttpResponse response = AnswerOf(*std::move(head));
         absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
         if (body.ok()) response.body = *std::move(body);
         co_return Break(IsolationError(response, "run a script in a session"));

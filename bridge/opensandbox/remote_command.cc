@@ -67,7 +67,7 @@ Task<absl::Status> RemoteCommand::AwaitId() {
     head_seen_ = true;
     if (head.status != 200) {
       refused_ = true;
-      HttpResponse response{head.status, std::move(head.headers), {}};
+      HttpResponse response = AnswerOf(std::move(head));
       absl::StatusOr<std::string> body = co_await transfer_.ReadAll(kMaxErrorBody);
       if (body.ok()) response.body = *std::move(body);
       CO_RETURN_IF_ERROR(co_await client_.ExpectDaemons(context_, daemon_, &response));

@@ -57,10 +57,9 @@ Task<absl::Status> ResourceWatch::Open() {
   }
   if (head->status == 200) co_return absl::OkStatus();
   absl::StatusOr<std::string> body = co_await transfer_->ReadAll(kMaxSampleBytes);
-  co_return DaemonError({.status = head->status,
-                         .headers = head->headers,
-                         .body = body.ok() ? *std::move(body) : std::string()},
-                        "watch its resource usage");
+  HttpResponse response = AnswerOf(*std::move(head));
+  if (body.ok()) response.body = *std::move(body);
+  co_return DaemonError(response, "watch its resource usage");
 }
 
 Task<absl::StatusOr<ResourceSample>> ResourceWatch::Next() {

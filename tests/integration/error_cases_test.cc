@@ -247,6 +247,40 @@ TEST_F(ErrorCases, ADaemonsRefusalHasItsCodeAndRequestId) {
   }
 }
 
+// 'Invalid character <' instead of a cause, and nobody knew whose page it was.
+TEST_F(ErrorCases, APageInTheDaemonsPlaceIsToldWithItsPlace) {
+  const std::string id = MustCreate();
+  v1::GetEndpointRequest request;
+  request.set_sandbox_id(id);
+  request.set_port(44772);
+  v1::Endpoint endpoint;
+  ASSERT_THAT(Call(*sandboxes_, &Sandboxes::GetEndpoint, request, &endpoint), IsOk());
+  const std::string url = endpoint.url().substr(7);
+  const std::string place = url.substr(0, url.find('/'));
+  const std::string page = R"(header { name: "Content-Type" value: "text/html" }
+      body: '<html><title>Bad Gateway</title>)" +
+                           std::string(2000, 'x') + "</html>'";
+  for (const std::string& stock : {std::string(), std::string(kStockDaemon)}) {
+    Connect(local_->url());
+    Faults(stock);
+    ASSERT_THAT(RunOne(id), IsOk());
+    for (const std::string status : {"502", "503", "504"}) {
+      Faults(stock + "rule { half: EXECD action { answer { status: " + status + " " + page +
+             " } } }");
+      for (const absl::Status& failure : {RunOne(id), ReadOne(id, "/etc/passwd")}) {
+        EXPECT_THAT(failure, AllOf(HasReason("SANDBOX_UNREACHABLE"), HasMessage("at " + place),
+                                   HasMessage("status " + status), HasMessage("with a web page"),
+                                   HasDetail("endpoint", place)));
+        EXPECT_LE(failure.message().size(), 500u);
+      }
+      Faults(stock + "rule { half: EXECD action { answer { status: " + status + " } } }");
+      EXPECT_THAT(ReadOne(id, "/etc/passwd"),
+                  AllOf(HasMessage("at " + place), HasDetail("endpoint", place)));
+    }
+    Faults("");
+  }
+}
+
 // The delay was lost, and a command was sent again, or the odd body was a crash.
 TEST_F(ErrorCases, ABusyDaemonIsAskedOnceAndItsDelayPassedOn) {
   const std::string id = MustCreate();
