@@ -85,7 +85,7 @@ constexpr CatalogEntry kCatalog[] = {
     {R(UPSTREAM_FAILED), C::kInternal, F::kUpstream, false,
      "The upstream failed; its own log has the cause, look it up by the request id."},
     {R(UPSTREAM_REJECTED), C::kInvalidArgument, F::kCaller, false,
-     "The upstream refused the content of the request; its words are in the message."},
+     "The upstream refused the content of the request; a server's words are in the message."},
     {R(CONFLICT), C::kAborted, F::kUpstream, true,
      "Something else changes the same thing now; repeat the call a little later."},
 
