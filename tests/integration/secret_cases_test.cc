@@ -7,13 +7,16 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "bridge/base/error.h"
 #include "sandbox/bridge/v1/files.grpc.pb.h"
 #include "sandbox/bridge/v1/processes.grpc.pb.h"
+#include "tests/fakes/raw_server.h"
 #include "tests/integration/bridge_over_local.h"
 #include "tests/server/bridge_process.h"
 #include "tests/server/http_get.h"
@@ -107,6 +110,52 @@ TEST_F(SecretCases, EverythingThatGoesThroughTheServerCarriesTheKey) {
     upgrade = upgrade || request.path.find("/ws") != std::string::npos;
   }
   EXPECT_TRUE(upgrade);
+}
+
+// The answer to where a sandbox is names another host, which would have been told the key.
+TEST_F(SecretCases, AnotherHostThatAnEndpointNamesIsNotToldTheKey) {
+  const std::string id = MustCreate();
+  std::mutex mutex;
+  std::string heads;
+  int asked = 0;
+  RawServer stranger([&](RawConnection& peer) {
+    for (std::string head = peer.ReadHead(); !head.empty(); head = peer.ReadHead()) {
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        heads += absl::AsciiStrToLower(head);
+        ++asked;
+      }
+      peer.Write("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  Connect(local_->url(), /*use_server_proxy=*/true);
+  Stubs();
+  Faults(R"(rule { half: LIFECYCLE route: "/v1/sandboxes/{id}/endpoints/{port}" action { answer {
+            status: 200 header { name: "Content-Type" value: "application/json" }
+            body: '{"endpoint":"127.0.0.1:)" +
+         std::to_string(stranger.port()) + "/v1/sandboxes/" + id + R"(/proxy/44772"}' } } })");
+  const auto fails_there = [&](const absl::Status& status) {
+    EXPECT_THAT(status, Not(IsOk()));
+    EXPECT_THAT(status.ToString(), Not(HasSubstr(kKey)));
+    std::lock_guard<std::mutex> lock(mutex);
+    EXPECT_GT(asked, 0) << status;
+    asked = 0;
+  };
+  v1::RunResponse run;
+  fails_there(Run(id, "true", &run));
+  v1::StatRequest stat;
+  v1::FileInfo file;
+  stat.set_sandbox_id(id);
+  stat.set_path("/");
+  fails_there(Call(*files_, &Files::Stat, stat, &file));
+  v1::StartProcessRequest start;
+  v1::StartProcessResponse started;
+  start.set_sandbox_id(id);
+  start.mutable_spec()->set_shell("true");
+  fails_there(Call(*processes_, &Processes::StartProcess, start, &started));
+  std::lock_guard<std::mutex> lock(mutex);
+  EXPECT_THAT(heads, Not(HasSubstr("open-sandbox-api-key")));
+  EXPECT_THAT(heads, Not(HasSubstr(absl::AsciiStrToLower(kKey))));
 }
 
 // A crafted id called another route.
