@@ -226,6 +226,7 @@ TEST_F(SecretCases, OddIdsReachNothing) {
 
 // Keys, tokens, input and file content were readable in logs, errors and metrics.
 TEST_F(SecretCases, NothingSecretIsLoggedCountedOrAnswered) {
+  const std::string other = MustCreate();  // of another bridge
   testing::BridgeProcess process(
       {.arguments = {"--listen=127.0.0.1:0", "--admin_listen=127.0.0.1:0", "--log_level=debug",
                      "--log_calls=all", "--upstream=" + local_->url()},
@@ -280,6 +281,16 @@ TEST_F(SecretCases, NothingSecretIsLoggedCountedOrAnswered) {
     use_all();
     answers += Create(create, &sandbox).ToString();
   }
+  // What opens a gateway on the way to a sandbox, and an address that is a secret.
+  Faults(
+      R"(rule { half: LIFECYCLE route: "/v1/sandboxes/{id}/endpoints/{port}" action { answer {
+           status: 200 header { name: "Content-Type" value: "application/json" }
+           body: '{"endpoint":"127.0.0.1:1/CANARY-signature",'
+                 '"headers":{"X-Gateway-Token":"CANARY-token"}}' } } })");
+  run.set_sandbox_id(other);
+  write.set_sandbox_id(other);
+  use_all();
+  EXPECT_THAT(answers, HasSubstr("127.0.0.1:1"));
   Faults("");
   process.Signal(SIGUSR1);
   const std::string metrics = testing::HttpGet(process.WaitForAdminPort(), "/metrics");

@@ -138,6 +138,21 @@ TEST(RemoteCommand, ATimeHoldsTheWaitForTheDaemonsAnswer) {
   EXPECT_GE(*result.ran_for, kHeldBack);
 }
 
+// What came before the end is told, half a line is not, and the end is nobody's.
+TEST(RemoteCommand, EndOfStreamInsideAnEventIsNoExit) {
+  std::string lines, printed;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string text = std::to_string(i) + " abcd";
+    lines += "{\"type\":\"stdout\",\"text\":\"" + text + "\"}\n\n";
+    printed += text + "\n";
+  }
+  const ExecResult result = RunStream(lines + "{\"type\":\"stdout\",\"text\":\"hal");
+  EXPECT_TRUE(result.out == printed) << result.out.size() << " of " << printed.size();
+  ASSERT_TRUE(result.outcome.has_value());
+  EXPECT_TRUE(std::holds_alternative<Lost>(*result.outcome));
+  EXPECT_TRUE(result.last.lossy);
+}
+
 TEST(RemoteCommand, TheStatusRecordTellsWhatABrokenStreamDidNot) {
   ScriptedDaemon daemon([](RawConnection& peer) {
     peer.Write(kHead + Chunk(kInit) + Chunk("{\"type\":\"stdout\",\"text\":\"part\"}\n\n") +
