@@ -75,10 +75,12 @@ TEST(Replay, Files) {
 const std::set<std::string> kSlowPtys = {"pty-create-idle", "pty-idle-server-ping"};
 
 TEST(Replay, Ptys) {
-  Known known = {{"pty-attach-no-query", "(by luck) whether input is echoed before the prompt"},
-                 {"pty-viewer-mode-ignored", "(by luck) whether input is echoed before the prompt"},
-                 {"pty-command-status-after", "(by luck) the end can outrun output"},
-                 {"pty-command-pipe-rerun", "(by luck) which of stdout and stderr came first"}};
+  Known known = {
+      {"pty-attach-no-query", "(by luck) whether input is echoed before the prompt"},
+      {"pty-viewer-mode-ignored", "(by luck) whether input is echoed before the prompt"},
+      {"pty-command-status-after", "(by luck) the end can outrun output"},
+      {"pty-mask-pipe", "(by luck) whether the end is seen before the input that it meets"},
+      {"pty-command-pipe-rerun", "(by luck) which of stdout and stderr came first"}};
   // These show the output of one interactive shell, of which each is a later view.
   for (const char* name :
        {"pty-attach-interactive", "pty-status-after-detach", "pty-reattach-full-replay",
