@@ -171,15 +171,29 @@ Task<absl::StatusOr<Json>> CreateSandbox(Call& call) {
   co_return record;
 }
 
+// A handle is for what can be used; what cannot is told now, and not by the first command.
+absl::Status Connectable(const v1::Sandbox& sandbox) {
+  if (sandbox.state() == v1::SANDBOX_STATE_RUNNING) return absl::OkStatus();
+  const std::string state(sandbox.upstream_state().empty() ? StatusWord(sandbox.state())
+                                                           : sandbox.upstream_state());
+  const bool over = sandbox.state() == v1::SANDBOX_STATE_TERMINATED;
+  return MakeError(over ? ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND
+                        : ErrorReason::ERROR_REASON_SANDBOX_NOT_RUNNING,
+                   "the sandbox is " + state,
+                   {.metadata = {{"sandbox_id", sandbox.sandbox_id()}, {"state", state}}});
+}
+
 Task<absl::StatusOr<Json>> ConnectSandbox(Call& call) {
   const absl::StatusOr<std::string> id = call.params().NonEmptyText("sandbox_id");
   if (!id.ok()) co_return id.status();
   absl::StatusOr<v1::Sandbox> sandbox = co_await FetchSandbox(call, *id);
   if (sandbox.ok() && (sandbox->state() == v1::SANDBOX_STATE_PAUSED ||
-                       sandbox->state() == v1::SANDBOX_STATE_PAUSING)) {
+                       sandbox->state() == v1::SANDBOX_STATE_PAUSING ||
+                       sandbox->state() == v1::SANDBOX_STATE_RESUMING)) {
     sandbox = co_await Resume(call, *id);
   }
   if (!sandbox.ok()) co_return sandbox.status();
+  if (absl::Status usable = Connectable(*sandbox); !usable.ok()) co_return usable;
   co_return SandboxRecord(*sandbox, "");
 }
 

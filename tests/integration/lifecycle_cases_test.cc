@@ -131,7 +131,10 @@ TEST_F(LifecycleCases, ThreeTimeoutsThatAreNotTheSame) {
   request.mutable_ready_timeout()->set_seconds(20);
   v1::Sandbox sandbox;
   ASSERT_THAT(Create(request, &sandbox), IsOk());
-  EXPECT_EQ(CreateBody()["timeout"], 600);
+  const json create = CreateBody();
+  EXPECT_EQ(create["timeout"], 600);
+  const json fields = create.flatten();
+  for (const auto& [key, value] : fields.items()) EXPECT_NE(value, 20) << key;
   v1::RunRequest run;
   run.set_sandbox_id(sandbox.sandbox_id());
   run.mutable_spec()->set_shell("true");
@@ -139,6 +142,14 @@ TEST_F(LifecycleCases, ThreeTimeoutsThatAreNotTheSame) {
   v1::RunResponse response;
   ASSERT_THAT(Call(*execs_, &Execs::Run, run, &response), IsOk());
   EXPECT_EQ(Count("POST", "/v1/sandboxes/{id}/renew-expiration"), 0u);
+  json command;
+  for (const auto& received : local_->recorder().requests()) {
+    if (received.half == local::faults::EXECD && received.method == "POST") {
+      const json body = json::parse(received.body, nullptr, /*allow_exceptions=*/false);
+      if (body.is_object() && body.contains("timeout_ms")) command = body;
+    }
+  }
+  EXPECT_EQ(command["timeout_ms"], 5000) << command;
 }
 
 // A second terminate reported an error for a sandbox that was gone.

@@ -187,6 +187,26 @@ TEST_F(SandboxMethods, ConnectWakesAPausedSandbox) {
   EXPECT_EQ(host_.Result("sandbox.get", {{"sandbox_id", "p"}})["status"], "paused");
 }
 
+// A handle was given out, and its first command said that the sandbox had ended.
+TEST_F(SandboxMethods, ConnectRefusesWhatDoesNotRun) {
+  v1::SandboxState state = v1::SANDBOX_STATE_UNSPECIFIED;
+  bridge_.get = [&](const auto& request, v1::Sandbox* sandbox, auto*) {
+    *sandbox = Sandbox(request.sandbox_id(), state);
+    sandbox->set_upstream_state("Text" + std::to_string(state));
+    return absl::OkStatus();
+  };
+  for (const auto refused :
+       {v1::SANDBOX_STATE_PENDING, v1::SANDBOX_STATE_STOPPING, v1::SANDBOX_STATE_TERMINATED,
+        v1::SANDBOX_STATE_FAILED, v1::SANDBOX_STATE_UNKNOWN}) {
+    state = refused;
+    const Json error = host_.Error("sandbox.connect", {{"sandbox_id", "p"}});
+    const bool over = state == v1::SANDBOX_STATE_TERMINATED;
+    EXPECT_EQ(error["code"], over ? kNotFound : kProviderError) << error;
+    EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("Text" + std::to_string(state)));
+    EXPECT_TRUE(host_.Result("sandbox.get", {{"sandbox_id", "p"}}).contains("status"));
+  }
+}
+
 TEST_F(SandboxMethods, AnUnknownSandboxIsE2009Everywhere) {
   const auto unknown = [](const auto&, auto*, auto*) {
     return MakeError(ErrorReason::ERROR_REASON_SANDBOX_NOT_FOUND, "none");
