@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -109,8 +110,9 @@ def test_eventually() -> None:
 
 
 def test_what_a_process_weighs() -> None:
-    with shell("echo at here; exec sleep 600") as program:
-        # Each alone: between the two looks the shell becomes another program.
+    # One that stays what it is: a shell that becomes `sleep` weighs nothing for a moment.
+    waits = "import time; print('at here', flush=True); time.sleep(600)"
+    with Program(sys.executable, "-c", waits, says=r"at (\S+)") as program:
         for field in ("VmRSS", "VmHWM"):
             assert 100 << 10 < memory(program.pid, field) < 100 << 20
 
