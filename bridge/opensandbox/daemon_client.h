@@ -73,8 +73,8 @@ class DaemonClient {
 
 // A daemon's error answer as a failure: by its status first, then by its code. `what` says in a few
 // words what was asked ("start a command"). Metadata: upstream_status, upstream_code,
-// upstream_request_id, hop, endpoint; RetryInfo from Retry-After. Never quotes a body: its words may
-// repeat the command, the environment or the content that the daemon was sent.
+// upstream_request_id, hop, endpoint; RetryInfo from Retry-After. Never quotes a body: its words
+// may repeat the command, the environment or the content that the daemon was sent.
 absl::Status DaemonError(const HttpResponse& response, std::string_view what);
 
 // UPSTREAM_PROTOCOL: a success that is no daemon's. `what` begins the message ("a command").

@@ -338,7 +338,9 @@ TEST_P(ExecCases, ATimeoutTravelsInWholeMilliseconds) {
     }
     EXPECT_TRUE(timeout.is_number_integer()) << sent;
     EXPECT_EQ(timeout, c.milliseconds);
-    if (c.seconds > 0) EXPECT_EQ(response.outcome().kind_case(), v1::Outcome::kExitCode) << sent;
+    if (c.seconds > 0) {
+      EXPECT_EQ(response.outcome().kind_case(), v1::Outcome::kExitCode) << sent;
+    }
   }
 }
 

@@ -165,21 +165,6 @@ TEST_P(ExactExec, UserByNumberAndByName) {
             R::ERROR_REASON_UNKNOWN_USER);
 }
 
-// Of what was written both ways the one overwrote the other; and who was not root could not.
-TEST_P(ExactExec, OutputsMayBeOpenedByTheirNames) {
-  fs::permissions(execd.tmpdir(), fs::perms::all);
-  const std::string shell =
-      "echo one >/dev/stderr; echo two >&2; echo a; echo b >>/dev/stdout; echo c";
-  std::vector<UserSpec> users = {{}};
-  if (geteuid() == 0) users.push_back({.name = "nobody"});
-  for (const UserSpec& user : users) {
-    const ExecResult result = bench.Run({.shell = shell, .user = user});
-    EXPECT_EQ(result.out, "a\nb\nc\n") << user.name;
-    EXPECT_EQ(result.err, "one\ntwo\n") << user.name;
-    EXPECT_FALSE(result.last.lossy);
-  }
-}
-
 TEST_P(ExactExec, StdinSmallLargeAndNone) {
   EXPECT_EQ(bench.Run({.argv = {"cat"}}).out, "");
   std::string all;

@@ -3,7 +3,9 @@
 // What cannot be delivered is said to be missing, on every daemon; and what was not there is not
 // made up.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,6 +43,21 @@ TEST_P(ExecLoss, OutputThatTheCommandRemovedIsMissing) {
   // Nobody can tell afterwards whether what was fetched in time was all.
   EXPECT_EQ(result.last.lossy, !own());
   EXPECT_TRUE(result.out == "hello\n" || (result.out.empty() && !own())) << result.out;
+}
+
+// Of what was written both ways the one overwrote the other; and who was not root could not.
+TEST_P(ExecLoss, OutputsMayBeOpenedByTheirNames) {
+  std::filesystem::permissions(execd.tmpdir(), std::filesystem::perms::all);
+  const std::string shell =
+      "echo one >/dev/stderr; echo two >&2; echo a; echo b >>/dev/stdout; echo c";
+  std::vector<UserSpec> users = {{}};
+  if (geteuid() == 0) users.push_back({.name = "nobody"});
+  for (const UserSpec& user : users) {
+    const ExecResult result = bench.Run({.shell = shell, .user = user});
+    EXPECT_EQ(result.out, "a\nb\nc\n") << user.name;
+    EXPECT_EQ(result.err, "one\ntwo\n") << user.name;
+    EXPECT_FALSE(result.last.lossy);
+  }
 }
 
 TEST_P(ExecLoss, ATimeIsToldOfAnEndThatWasSeen) {
