@@ -129,9 +129,10 @@ void Socket::CloseGently() {
   // A second, or 4 MiB, is enough for a peer that reads our answer while it still sends.
   const absl::Time deadline = absl::Now() + absl::Seconds(1);
   std::array<char, 8192> sink;
-  for (int rounds = 0; rounds < 512; ++rounds) {
+  for (size_t taken = 0; taken < size_t{4} << 20;) {
     const absl::StatusOr<size_t> n = Read(sink.data(), sink.size(), deadline - absl::Now());
     if (!n.ok() || *n == 0) break;
+    taken += *n;
   }
   Shutdown();
 }
